@@ -1,0 +1,157 @@
+"""A graph as SVG, laid out by looplatch itself: no other program or package takes part."""
+
+from collections.abc import Iterable
+from xml.sax.saxutils import escape, quoteattr
+
+from looplatch.diagrams.graph import Graph, NodeKind
+from looplatch.diagrams.layout import sheet_of
+from looplatch.diagrams.palette import FAINT, FLOW, INK, PAPER, colour_of
+from looplatch.diagrams.sheet import Card, Label, Point, Route, Sheet
+
+FONT = "'IBM Plex Mono','DejaVu Sans Mono','Liberation Mono',Menlo,Consolas,monospace"
+NAMESPACE = "http://www.w3.org/2000/svg"
+CORNER = 7.0  # radius of a route's corners
+HEAD = 7.0  # length of an arrowhead
+
+
+def svg(graph: Graph) -> str:
+    """The picture's text; the same graph gives the same text."""
+    return _page(sheet_of(graph))
+
+
+def _page(sheet: Sheet) -> str:
+    width, height = _number(sheet.width), _number(sheet.height)
+    # What a run never walked lies under what it walked, and a reason's lines over those without.
+    routes = sorted(sheet.routes, key=lambda route: (not route.edge.faint, route.edge.reason is not None))
+    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    return "\n".join(
+        (
+            f'<svg xmlns="{NAMESPACE}" {size} role="img" aria-label="state diagram" font-family="{FONT}">',
+            f'<rect class="page" width="{width}" height="{height}" rx="8" fill="{PAPER}"/>',
+            *_frame(sheet),
+            *_start(sheet),
+            *(_line(route) for route in routes),
+            *(bridge for route in routes if not route.edge.faint for bridge in _bridges(route)),
+            *(_head(route) for route in routes),
+            *(_card(card) for card in sheet.cards),
+            *(_label(label) for label in sheet.labels),
+            "</svg>",
+            "",
+        )
+    )
+
+
+def _frame(sheet: Sheet) -> Iterable[str]:
+    if sheet.frame is not None:
+        corner, end = sheet.frame
+        yield (
+            f'<rect class="frame" {_box(corner.x, corner.y, end.x - corner.x, end.y - corner.y)} rx="10" fill="none" '
+            f'stroke="{FLOW}" stroke-dasharray="2 4"/>'
+        )
+
+
+def _start(sheet: Sheet) -> Iterable[str]:
+    """The mark of the start: a dot with an arrow, above the first card; elsewhere a dot on the card's corner."""
+    for index, card in enumerate(sheet.cards):
+        if not card.node.initial:
+            continue
+        if index:
+            yield f'<circle cx="{_number(card.x)}" cy="{_number(card.y)}" r="5" fill="{INK}"/>'
+        else:
+            x, y = _number(card.middle), card.y
+            yield f'<circle cx="{x}" cy="{_number(y - 24)}" r="6" fill="{INK}"/>'
+            yield f'<path d="M{x} {_number(y - 18)}V{_number(y - HEAD)}" stroke="{INK}" stroke-width="1.5"/>'
+            yield f'<path d="{_triangle(Point(card.middle, y - 18), Point(card.middle, y))}" fill="{INK}"/>'
+
+
+def _stroke(route: Route) -> str:
+    colour = FAINT if route.edge.faint else colour_of(route.edge)
+    strong = not route.edge.faint and (route.edge.reason is not None or any(line.count for line in route.edge.lines))
+    return f'fill="none" stroke="{colour}" stroke-width="{"2" if strong else "1.3"}"'
+
+
+def _line(route: Route) -> str:
+    *before, last = route.points
+    tip = _short_of(before[-1], last, HEAD - 1)
+    hint = "\n".join(line.row.name for line in route.edge.lines)
+    return f'<path class="edge" d="{_rounded((*before, tip))}" {_stroke(route)}><title>{_escaped(hint)}</title></path>'
+
+
+def _bridges(route: Route) -> Iterable[str]:
+    """The level parts once more, on a gap in the lines that they cross."""
+    for start, end in zip(route.points, route.points[1:], strict=False):
+        if start.y != end.y or abs(end.x - start.x) < 3 * CORNER:
+            continue
+        first = start if start is route.points[0] else _short_of(end, start, CORNER)
+        last = _short_of(start, end, HEAD - 1 if end is route.points[-1] else CORNER)
+        d = f'd="M{_number(first.x)} {_number(first.y)}H{_number(last.x)}"'
+        yield f'<path {d} stroke="{PAPER}" stroke-width="6"/><path {d} {_stroke(route)}/>'
+
+
+def _head(route: Route) -> str:
+    colour = FAINT if route.edge.faint else colour_of(route.edge)
+    return f'<path d="{_triangle(route.points[-2], route.points[-1])}" fill="{colour}"/>'
+
+
+def _triangle(start: Point, tip: Point) -> str:
+    base = _short_of(start, tip, HEAD)
+    across_x, across_y = (tip.y - base.y) / 2, (base.x - tip.x) / 2
+    corners = (tip, Point(base.x + across_x, base.y + across_y), Point(base.x - across_x, base.y - across_y))
+    return "M" + "L".join(f"{_number(corner.x)} {_number(corner.y)}" for corner in corners) + "Z"
+
+
+def _rounded(points: tuple[Point, ...]) -> str:
+    """A line through `points` with round corners."""
+    parts = [f"M{_number(points[0].x)} {_number(points[0].y)}"]
+    for before, corner, after in zip(points, points[1:], points[2:], strict=False):
+        start, end = _short_of(before, corner, CORNER), _short_of(after, corner, CORNER)
+        parts.append(f"L{_number(start.x)} {_number(start.y)}")
+        parts.append(f"Q{_number(corner.x)} {_number(corner.y)} {_number(end.x)} {_number(end.y)}")
+    parts.append(f"L{_number(points[-1].x)} {_number(points[-1].y)}")
+    return "".join(parts)
+
+
+def _short_of(start: Point, end: Point, length: float) -> Point:
+    """The point on the way from `start`, `length` before `end`, but not before the middle."""
+    across, down = end.x - start.x, end.y - start.y
+    whole = abs(across) + abs(down)  # all lines are level or upright
+    if whole == 0:
+        return end
+    share = min(length / whole, 0.5)
+    return Point(end.x - across * share, end.y - down * share)
+
+
+def _card(card: Card) -> str:
+    node = card.node
+    dashes = ' stroke-dasharray="5 4"' if node.kind is NodeKind.SHARED else ""
+    fill = {NodeKind.STATE: "#f1f5f9", NodeKind.FINAL: "#f8fafc", NodeKind.SHARED: PAPER}[node.kind]
+    if node.last:
+        fill = "#fef08a"
+    colour = FAINT if node.faint else INK
+    return (
+        f'<rect class="state" {_box(card.x, card.y, card.width, card.height)} rx="8" fill="{fill}" '
+        f'stroke="{colour}" stroke-width="{"2.4" if node.kind is NodeKind.FINAL else "1.4"}"{dashes}/>'
+    )
+
+
+def _label(label: Label) -> str:
+    anchor = ' text-anchor="end"' if label.ends else ""
+    weight = ' font-weight="bold"' if label.bold else ""
+    hint = f"<title>{_escaped(label.hint)}</title>" if label.hint else ""
+    return (
+        f'<text x="{_number(label.x)}" y="{_number(label.y)}" font-size="{_number(label.size)}"'
+        f"{anchor}{weight} fill={quoteattr(label.colour)}>{_escaped(label.text)}{hint}</text>"
+    )
+
+
+def _escaped(text: str) -> str:
+    """`text` as XML may hold it."""
+    return escape("".join(char if char.isprintable() or char == "\n" else "\ufffd" for char in text))
+
+
+def _box(x: float, y: float, width: float, height: float) -> str:
+    return f'x="{_number(x)}" y="{_number(y)}" width="{_number(width)}" height="{_number(height)}"'
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,110 @@
+"""looplatch: an agent loop over the Anthropic Messages API as an explicit finite-state machine with a provable log.
+
+Names are loaded when they are first used, so that importing looplatch costs next to nothing.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from looplatch.audit import AuditError, Log, read
+    from looplatch.blocks import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+    from looplatch.hooks import Allow, Ask, Block, Deny, Halt, Hooks, Pass
+    from looplatch.loop import Loop
+    from looplatch.messages import (
+        AssistantMessage,
+        ResultMessage,
+        StreamEvent,
+        SystemMessage,
+        ToolMessage,
+        TransitionMessage,
+        UserMessage,
+    )
+    from looplatch.pricing import Price
+    from looplatch.recovery.compression import Compression
+    from looplatch.replaying import replay
+    from looplatch.rules import Rule
+    from looplatch.run import Run
+    from looplatch.states.errors import IllegalTransition, LooplatchError, NoGuardPassed, UsageError
+    from looplatch.states.limits import Limits
+    from looplatch.tools import Tool, ToolContext, ToolResult, tool
+    from looplatch.verification import verify
+
+_HOMES = {
+    "looplatch.audit": ("AuditError", "Log", "read"),
+    "looplatch.blocks": ("TextBlock", "ThinkingBlock", "ToolResultBlock", "ToolUseBlock"),
+    "looplatch.hooks": ("Allow", "Ask", "Block", "Deny", "Halt", "Hooks", "Pass"),
+    "looplatch.loop": ("Loop",),
+    "looplatch.messages": (
+        "AssistantMessage",
+        "ResultMessage",
+        "StreamEvent",
+        "SystemMessage",
+        "ToolMessage",
+        "TransitionMessage",
+        "UserMessage",
+    ),
+    "looplatch.pricing": ("Price",),
+    "looplatch.recovery.compression": ("Compression",),
+    "looplatch.replaying": ("replay",),
+    "looplatch.rules": ("Rule",),
+    "looplatch.run": ("Run",),
+    "looplatch.states.errors": ("IllegalTransition", "LooplatchError", "NoGuardPassed", "UsageError"),
+    "looplatch.states.limits": ("Limits",),
+    "looplatch.tools": ("Tool", "ToolContext", "ToolResult", "tool"),
+    "looplatch.verification": ("verify",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Allow",
+    "Ask",
+    "AssistantMessage",
+    "AuditError",
+    "Block",
+    "Compression",
+    "Deny",
+    "Halt",
+    "Hooks",
+    "IllegalTransition",
+    "Limits",
+    "Log",
+    "Loop",
+    "LooplatchError",
+    "NoGuardPassed",
+    "Pass",
+    "Price",
+    "ResultMessage",
+    "Rule",
+    "Run",
+    "StreamEvent",
+    "SystemMessage",
+    "TextBlock",
+    "ThinkingBlock",
+    "Tool",
+    "ToolContext",
+    "ToolMessage",
+    "ToolResult",
+    "ToolResultBlock",
+    "ToolUseBlock",
+    "TransitionMessage",
+    "UsageError",
+    "UserMessage",
+    "read",
+    "replay",
+    "tool",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

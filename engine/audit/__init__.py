@@ -1,0 +1,30 @@
+"""looplatch.audit: the audit log of a run, written as it moves and read afterwards."""
+
+from looplatch.audit.errors import AuditError, BadRecord, LogClosed, LogDamaged, LogExists, LogFailed, LogInUse
+from looplatch.audit.jsonl import JsonlLog
+from looplatch.audit.log import Effect, Log, read
+from looplatch.audit.memory import MemoryLog
+from looplatch.audit.mirror import Mirror, mirror_to
+from looplatch.audit.protocol import AuditLog, Commitment, Durability, Payloads, PayloadSource
+
+__all__ = [
+    "AuditError",
+    "AuditLog",
+    "BadRecord",
+    "Commitment",
+    "Durability",
+    "Effect",
+    "JsonlLog",
+    "Log",
+    "LogClosed",
+    "LogDamaged",
+    "LogExists",
+    "LogFailed",
+    "LogInUse",
+    "MemoryLog",
+    "Mirror",
+    "PayloadSource",
+    "Payloads",
+    "mirror_to",
+    "read",
+]

@@ -1,0 +1,202 @@
+"""What all logs share: records are stamped, chained and sealed here, and stored by whoever derives from it."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from looplatch.audit.errors import BadRecord, LogClosed
+from looplatch.audit.mirror import Mirror
+from looplatch.audit.prefix import Prefix
+from looplatch.audit.protocol import Commitment, Entropy, Payloads, PayloadSource
+from looplatch.audit.stamps import SYSTEM_TIME, Stamps, TimeSource
+from looplatch.encoding import EncodeError, mend
+from looplatch.states.errors import UsageError
+from looplatch.states.merkle import Merkle
+from looplatch.states.reasons import Terminal
+from looplatch.states.record import SCHEMA, ZEROS, Kind, Record, commitment, seal
+from looplatch.states.state import State
+
+SALT_BYTES: Final = 16
+_STAMPED: Final = 8  # the fields that every record has, without its hash
+_BROKEN_OFF: Final = "broken off in the middle of a record"
+_NOT_RESUMED: Final = "reopened, but not resumed"
+
+
+class ChainedLog(ABC):
+    """An AuditLog but for its storage.
+
+    run: the run's id. payloads: "keep" or "digest". clock, entropy: where times and salts come from. mirror: gets a
+    copy of every record after it is written, or None. kept: the records of a run that goes on; nothing is taken then
+    until `resume`. Raises UsageError for settings that do not exist.
+    """
+
+    def __init__(
+        self,
+        run: str,
+        *,
+        payloads: Payloads = "keep",
+        clock: TimeSource = SYSTEM_TIME,
+        entropy: Entropy = os.urandom,
+        mirror: Mirror | None = None,
+        kept: Prefix | None = None,
+    ) -> None:
+        check_setting("payloads", payloads, get_args(Payloads))
+        self._run = run
+        self._keeps = payloads == "keep"
+        self._stamps = Stamps(clock)
+        self._entropy = entropy
+        self._mirror = mirror
+        self._merkle = Merkle()
+        self._head = ZEROS
+        self._ended: str | None = None  # why no more records are taken
+        if kept is not None:
+            self._go_on(kept)
+
+    def _go_on(self, kept: Prefix) -> None:
+        for record in kept.records:
+            self._merkle.add(record.hash)
+        self._head = kept.records[-1].hash
+        self._stamps = Stamps(self._stamps.clock, kept.records[-1]["epoch"])
+        self._ended = _NOT_RESUMED
+
+    @property
+    def run(self) -> str:
+        """The run that the log belongs to."""
+        return self._run
+
+    @property
+    @abstractmethod
+    def file(self) -> Path | None:
+        """Where the log is kept, if that is a file."""
+
+    @property
+    def head(self) -> tuple[int, str]:
+        """How many records there are, and the hash of the last one (zeros before the first)."""
+        return self._merkle.count, self._head
+
+    @property
+    @abstractmethod
+    def payloads(self) -> PayloadSource:
+        """The payloads kept so far."""
+
+    @abstractmethod
+    def lines(self) -> Iterator[bytes]:
+        """The lines of the records written so far, each with its newline, in order."""
+
+    @abstractmethod
+    async def sync(self) -> None:
+        """Return when all that was written so far is durable."""
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Raise if the storage has failed."""
+
+    @abstractmethod
+    def _write(self, line: bytes) -> None:
+        """Store a record's line."""
+
+    @abstractmethod
+    def _store(self, commitment: str, salt: bytes, payload: bytes) -> None:
+        """Store a payload."""
+
+    @abstractmethod
+    def _release(self) -> None:
+        """Let go of the storage."""
+
+    @abstractmethod
+    def _clear_tail(self, epoch: int) -> dict[str, int]:
+        """Move what a crash left behind the good prefix aside; return how many bytes that were, by what they were."""
+
+    def resume(self, fields: Callable[[], dict[str, Any]]) -> Record:
+        """Claim a reopened log for this process; see AuditLog."""
+        self._check()
+        if self._ended != _NOT_RESUMED:
+            raise LogClosed(self._run, self._ended or "in use already")
+        epoch = self._stamps.epoch + 1
+        lost = self._clear_tail(epoch)
+        self._stamps = Stamps(self._stamps.clock, epoch)
+        self._ended = None
+        try:
+            return self.append(Kind.RESUMED, {"lost": lost, **fields()})
+        except BaseException:
+            self._ended = self._ended or "not resumed, since that failed"
+            raise
+
+    def append(self, kind: Kind, fields: dict[str, Any]) -> Record:
+        """Write a record of `kind` with its `fields`; see AuditLog."""
+        self._check()
+        if self._ended is not None:
+            raise LogClosed(self._run, self._ended)
+        stamps = self._stamps
+        data: dict[str, Any] = {
+            "v": SCHEMA,
+            "run": self._run,
+            "seq": self._merkle.count,
+            "epoch": stamps.epoch,
+            "ts": stamps.ts(),
+            "mono_ns": stamps.mono_ns(),
+            "kind": str(kind),
+            "prev": self._head,
+            **fields,
+        }
+        if len(data) != _STAMPED + len(fields) or "hash" in fields:
+            raise BadRecord(kind, "its fields include one that the log itself writes")
+        try:
+            line = seal(data)
+        except TypeError:
+            data, line = _mended(kind, data)
+        self._ended = _BROKEN_OFF  # until all three are done: whoever interrupts them must not write the same seq again
+        self._write(line)
+        self._head = data["hash"]
+        self._merkle.add(self._head)
+        self._ended = None
+        record = Record(data)
+        if self._mirror is not None:
+            self._mirror.show(record)
+        return record
+
+    def keep(self, payload: bytes) -> Commitment:
+        """Put `payload`, one line of JSON, into the payload store; see AuditLog."""
+        self._check()
+        if self._ended is not None:
+            raise LogClosed(self._run, self._ended)
+        salt = self._entropy(SALT_BYTES)
+        if len(salt) != SALT_BYTES:
+            raise UsageError("entropy", f"it gave {len(salt)} bytes for {SALT_BYTES}", "Give as many as are asked for")
+        made = Commitment(commitment(salt, payload), len(payload))
+        if self._keeps:
+            if b"\n" in payload:
+                raise BadRecord("payload", "it is not one line of JSON; make it with looplatch.encoding.encode")
+            self._store(made.hex, salt, payload)
+        return made
+
+    def finish(self, state: State, terminal: Terminal, history: dict[str, Any] | None = None) -> Record:
+        """Append the seal; no record follows it."""
+        count, root = self._merkle.count, self._merkle.root()
+        fields = {"state": state.value, "terminal": terminal.value, "count": count, "root": root, "history": history}
+        record = self.append(Kind.TERMINAL, fields)
+        self._ended = "sealed"
+        return record
+
+    def close(self) -> None:
+        """Let go of the storage, durably; a second call does nothing."""
+        if self._ended != "closed":
+            self._ended = "closed"
+            self._release()
+
+
+def check_setting(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Raise UsageError unless the setting `name` has one of the `allowed` values."""
+    if value not in allowed:
+        raise UsageError(name, f"{value!r} is not a setting", f"Use one of {', '.join(allowed)}")
+
+
+def _mended(kind: Kind, data: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+    """The record and its line once more, without lone surrogates: a model may put them into any name."""
+    try:
+        whole: dict[str, Any] = mend(data)
+        return whole, seal(whole)
+    except (EncodeError, TypeError) as error:
+        raise BadRecord(kind, str(error)) from error

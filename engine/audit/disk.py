@@ -1,0 +1,39 @@
+"""The calls of the operating system that logs are written with, in one place: a test can give a disk that fails."""
+
+import os
+from pathlib import Path
+
+OWNER_ONLY = 0o600
+
+
+class Disk:
+    """The real disk. Each method raises OSError as the call of the same name does."""
+
+    def open(self, path: Path, flags: int) -> int:
+        """Open `path`; a file made here is its owner's alone (mode 0600)."""
+        return os.open(path, flags, OWNER_ONLY)
+
+    def lock(self, fd: int) -> None:
+        """Lock the file until it is closed. Raises BlockingIOError where someone else holds the lock."""
+        import fcntl  # not on every platform: importing looplatch must work there all the same
+
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def write(self, fd: int, data: bytes | memoryview) -> int:
+        """Write some of `data`, perhaps not all; return how many bytes."""
+        return os.write(fd, data)
+
+    def fsync(self, fd: int) -> None:
+        """Return when the file is on the disk itself."""
+        os.fsync(fd)
+
+    def truncate(self, fd: int, size: int) -> None:
+        """Cut the file off after `size` bytes."""
+        os.ftruncate(fd, size)
+
+    def close(self, fd: int) -> None:
+        """Close the file, and so give up its lock."""
+        os.close(fd)
+
+
+DISK = Disk()

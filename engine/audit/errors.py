@@ -1,0 +1,74 @@
+"""What can go wrong with an audit log. Each says which file and why; none of them is ever swallowed by the driver."""
+
+from pathlib import Path
+
+from looplatch.states.errors import LooplatchError
+
+
+class AuditError(LooplatchError):
+    """The base: an audit log could not be opened, written or read."""
+
+
+class LogInUse(AuditError):
+    """Another run, in this process or another, has the log open; `file` names it."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(f"{file}: another run is writing to this log. Give each run a log of its own, or wait")
+        self.file = file
+
+
+class LogExists(AuditError):
+    """The file holds something already; `run` is the run it belongs to, None where that cannot be told."""
+
+    def __init__(self, file: Path, run: str | None) -> None:
+        owner = "something that is no log of looplatch" if run is None else f"the run {run}"
+        super().__init__(f"{file}: it holds {owner}, and a log belongs to one run. Give another path, or move it away")
+        self.file = file
+        self.run = run
+
+
+class LogFailed(AuditError):
+    """The log could not be written or made durable, so nothing more is written to it and nothing may be done.
+
+    `file` names it, `action` is what failed, `cause` the error of the operating system.
+    """
+
+    def __init__(self, file: Path, action: str, cause: BaseException) -> None:
+        super().__init__(
+            f"{file}: {action} failed: {cause}. The log is complete up to its last whole line; "
+            "mend the disk and go on from there, or start a new run"
+        )
+        self.file = file
+        self.action = action
+        self.cause = cause
+
+
+class LogClosed(AuditError):
+    """The log of `run` takes no more records: it was closed, or sealed by its terminal record."""
+
+    def __init__(self, run: str, state: str) -> None:
+        super().__init__(f"the log of run {run} is {state}; it takes no more records")
+        self.run = run
+        self.state = state
+
+
+class BadRecord(AuditError):
+    """What was to be recorded cannot stand in a log; nothing was written.
+
+    `kind` is the record's ("payload" for a payload), `problem` says why.
+    """
+
+    def __init__(self, kind: str, problem: str) -> None:
+        super().__init__(f"a record of kind {kind} was refused: {problem}")
+        self.kind = kind
+        self.problem = problem
+
+
+class LogDamaged(AuditError):
+    """A file is no log that can be read: in its line `line` (from 1), for the reason `problem`. `file` may be None."""
+
+    def __init__(self, file: Path | None, line: int, problem: str) -> None:
+        super().__init__(f"{file or 'the log'}, line {line}: {problem}. `looplatch verify` lists all that is wrong")
+        self.file = file
+        self.line = line
+        self.problem = problem

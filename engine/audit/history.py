@@ -1,0 +1,90 @@
+"""The conversation that a log tells of, rebuilt from its message records and the kept payloads."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+from looplatch.audit.errors import LogDamaged
+from looplatch.audit.protocol import PayloadSource
+from looplatch.encoding import decode
+from looplatch.states.record import Kind, Record, commitment
+
+Message = dict[str, Any]
+Skeleton = dict[str, Any]
+
+
+def rebuild(records: Iterable[Record], payloads: PayloadSource, file: Path | None = None) -> list[Message]:
+    """The messages as plain API dicts, as they stood after the last of `records`.
+
+    A block whose payload is not kept any more says so in its text, and keeps its ids. Raises LogDamaged where a record
+    does not fit the history before it, or a payload is not the one that the record names.
+    """
+    messages: list[Message] = []
+    for record in records:
+        if record.kind is Kind.MESSAGE:
+            try:
+                _apply(record, messages, payloads)
+            except (KeyError, IndexError, TypeError, ValueError) as error:
+                problem = f"the message record does not fit the history before it ({error!r})"
+                raise LogDamaged(file, record.seq + 1, problem) from error
+    return messages
+
+
+def _apply(record: Record, messages: list[Message], payloads: PayloadSource) -> None:
+    index: int = record["index"]
+    match record["op"]:
+        case "join":
+            if not 0 <= index <= len(messages):
+                raise IndexError(f"index {index} of {len(messages)}")
+            messages.insert(index, {"role": record["role"], "content": _content(record, payloads)})
+        case "extend":
+            if index != len(messages) - 1:
+                raise IndexError(f"index {index} of {len(messages)}")
+            content = messages[index]["content"]
+            if isinstance(content, str):
+                content = [{"type": "text", "text": content}]
+            messages[index]["content"] = content + [_block(skeleton, payloads) for skeleton in record["blocks"]]
+        case "leave":
+            if index < 0:
+                raise IndexError(f"index {index}")
+            del messages[index]
+        case other:
+            raise ValueError(f"unknown op {other!r}")
+
+
+def _content(record: Record, payloads: PayloadSource) -> str | list[Message]:
+    blocks = [_block(skeleton, payloads) for skeleton in record["blocks"]]
+    if record["form"] == "text":
+        (block,) = blocks
+        text: str = block["text"]
+        return text
+    return blocks
+
+
+def _block(skeleton: Skeleton, payloads: PayloadSource) -> Message:
+    wanted: str = skeleton["commitment"]
+    found = payloads.find(wanted)
+    if found is None:
+        return _stand_in(skeleton)
+    if commitment(*found) != wanted:
+        raise ValueError(f"the payload kept for commitment {wanted} is another one")
+    block: object = decode(found[1])
+    if isinstance(block, str):  # the content of a message that was one string
+        return {"type": "text", "text": block}
+    if not isinstance(block, dict):
+        raise TypeError(f"the payload kept for commitment {wanted} is no block")
+    return cast("Message", block)
+
+
+def _stand_in(skeleton: Skeleton) -> Message:
+    """What takes the place of a block that is not kept: calls and results stay, so that each still has the other."""
+    kind: str = skeleton["type"]
+    text = f"[{kind} of {skeleton['bytes']} bytes, no longer kept; commitment {skeleton['commitment']}]"
+    match kind:
+        case "tool_use":
+            return {"type": kind, "id": skeleton["id"], "name": skeleton["name"], "input": {"not_kept": text}}
+        case "tool_result":
+            result: Message = {"type": kind, "tool_use_id": skeleton["tool_use_id"], "content": text}
+            return {**result, "is_error": True} if skeleton.get("is_error") else result
+        case _:
+            return {"type": "text", "text": text}

@@ -1,0 +1,177 @@
+"""A log in a file: JSON Lines, with the payloads in a second file beside it."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self, get_args
+
+from looplatch.audit.chained import ChainedLog, check_setting
+from looplatch.audit.committer import Committer, shared_committer
+from looplatch.audit.disk import DISK, Disk
+from looplatch.audit.errors import LogExists, LogFailed, LogInUse
+from looplatch.audit.linefile import LineFile, end_of_lines
+from looplatch.audit.mirror import Mirror
+from looplatch.audit.payloads import FilePayloads, payload_line, payloads_of
+from looplatch.audit.prefix import Prefix, read_prefix
+from looplatch.audit.protocol import Durability, Entropy, Payloads
+from looplatch.audit.reader import first_lines, read_bytes, run_of
+from looplatch.audit.stamps import SYSTEM_TIME, TimeSource
+from looplatch.states.errors import UsageError
+
+
+class JsonlLog(ChainedLog):
+    """An AuditLog in the file `path`; the payloads go to `run.payloads` beside `run.jsonl`.
+
+    Both files are made by this (mode 0600) and locked until `close`. Raises before anything is written: LogInUse where
+    another run has the log open, LogExists where the file holds anything, UsageError where it cannot be written or a
+    setting does not exist.
+
+    durability: see `Durability`. disk, committer: what writes, and what makes durable; tests give their own. kept: the
+    records of a run that goes on; see `reopen`.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        run: str,
+        *,
+        durability: Durability = "group",
+        payloads: Payloads = "keep",
+        clock: TimeSource = SYSTEM_TIME,
+        entropy: Entropy = os.urandom,
+        mirror: Mirror | None = None,
+        disk: Disk = DISK,
+        committer: Committer | None = None,
+        kept: Prefix | None = None,
+    ) -> None:
+        check_setting("durability", durability, get_args(Durability))
+        super().__init__(run, payloads=payloads, clock=clock, entropy=entropy, mirror=mirror, kept=kept)
+        self._path = Path(path).absolute()  # a run outlives a change of the working directory
+        self._records, self._contents = _open_both(self._path, disk, self._keeps, kept)
+        self._good = 0 if kept is None else len(kept.data)
+        self._durable = durability != "none"
+        self._committer = committer or shared_committer()
+        self._marked = False  # whether the committer knows of something to commit
+        self._failure: LogFailed | None = None
+
+    @classmethod
+    def reopen(cls, path: str | os.PathLike[str], kept: Prefix | None = None, **settings: Any) -> Self:
+        """The log of a run that goes on: locked, as it stands, waiting for `resume`.
+
+        kept: what `read_prefix` made of the file, None to read it now. settings: as for a new log, but for `payloads`.
+        Raises LogInUse where another run has it open or wrote to it since `kept` was read, LogDamaged where good
+        records follow a damage, UsageError where there is no log.
+        """
+        kept = kept or read_prefix(Path(path))
+        return cls(path, kept.run, payloads=kept.genesis["payloads"], kept=kept, **settings)
+
+    @property
+    def file(self) -> Path:
+        """The file of the records."""
+        return self._path
+
+    @property
+    def payloads(self) -> FilePayloads:
+        """The payloads kept so far."""
+        return FilePayloads(payloads_of(self._path))
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines of the records written so far, each with its newline, in order."""
+        return first_lines(self._path, self.head[0])
+
+    async def sync(self) -> None:
+        """Return when all that was written so far is durable, payloads first; at once with durability "none"."""
+        self._check()
+        if self._durable and not self._is_synced():
+            await self._committer.perform(self.commit)
+            self._check()
+
+    def commit(self) -> None:
+        """Make all that was written so far durable, in any thread. A failure is raised by the next call to the log."""
+        self._marked = False  # before the fsync: what is written during it needs another
+        if self._failure is not None:  # an fsync that failed once may seem to work the next time, and has lost data
+            return
+        try:
+            if self._contents is not None:
+                self._contents.sync()
+            self._records.sync()
+        except LogFailed as failure:
+            self._failure = failure
+        except Exception as error:  # in a thread there is nobody else to tell
+            self._failure = LogFailed(self._path, "fsync", error)
+
+    def _is_synced(self) -> bool:
+        return self._records.is_synced and (self._contents is None or self._contents.is_synced)
+
+    def _check(self) -> None:
+        if (failure := self._failure) is not None:
+            raise LogFailed(failure.file, failure.action, failure.cause) from failure.cause
+
+    def _write(self, line: bytes) -> None:
+        self._write_to(self._records, line)
+
+    def _store(self, commitment: str, salt: bytes, payload: bytes) -> None:
+        if self._contents is not None:
+            self._write_to(self._contents, payload_line(commitment, salt, payload))
+
+    def _write_to(self, file: LineFile, line: bytes) -> None:
+        try:
+            file.write(line)
+        except LogFailed as failure:
+            self._failure = failure
+            raise
+        if self._durable and not self._marked:
+            self._marked = True
+            self._committer.mark(self)
+
+    def _clear_tail(self, epoch: int) -> dict[str, int]:
+        lost = {"records": self._set_aside(self._records, self._good, epoch), "payloads": 0}
+        if self._contents is not None:
+            good = end_of_lines(self._contents.path)
+            lost["payloads"] = self._set_aside(self._contents, good, epoch)
+        return lost
+
+    def _set_aside(self, file: LineFile, good: int, epoch: int) -> int:
+        """Move the torn end of a file aside; how long it is, also where a claim that was cut had moved it before."""
+        place = file.path.with_name(f"{file.path.name}.{epoch}.torn")
+        try:
+            moved = file.set_aside(good, place)
+        except LogFailed as failure:
+            self._failure = failure
+            raise
+        if not moved and place.exists():
+            return place.stat().st_size
+        return moved
+
+    def _release(self) -> None:
+        if self._durable:
+            self.commit()
+        for file in (self._contents, self._records):
+            try:
+                if file is not None:
+                    file.close()
+            except LogFailed as failure:
+                self._failure = self._failure or failure
+        self._check()
+
+
+def _open_both(path: Path, disk: Disk, keeps: bool, kept: Prefix | None) -> tuple[LineFile, LineFile | None]:
+    """The files of a new log, or those of the log that `kept` was read from. Leaves none behind if it cannot be had."""
+    records = LineFile(path, disk)
+    contents = None
+    try:
+        if kept is not None and read_bytes(path) != kept.data + kept.torn:
+            raise LogInUse(path)  # somebody wrote to it since it was read
+        if kept is None and records.found:
+            raise LogExists(path, run_of(path))
+        if keeps:
+            contents = LineFile(payloads_of(path), disk)
+            if kept is None and contents.found:
+                problem = f"{contents.path} holds the payloads of an earlier run"
+                raise UsageError("log", problem, "Give another path, or move it away")
+    except BaseException:
+        for file in (contents, records):
+            if file is not None:
+                file.discard()
+        raise
+    return records, contents

@@ -1,0 +1,75 @@
+"""A log in memory: for tests, and for runs whose log nobody asked to keep."""
+
+import os
+from collections.abc import Iterator
+from typing import Any, Self
+
+from looplatch.audit.chained import ChainedLog
+from looplatch.audit.mirror import Mirror
+from looplatch.audit.payloads import MemoryPayloads
+from looplatch.audit.prefix import Prefix
+from looplatch.audit.protocol import Entropy, Payloads, PayloadSource
+from looplatch.audit.stamps import SYSTEM_TIME, TimeSource
+
+
+class MemoryLog(ChainedLog):
+    """An AuditLog that lives as long as the process; nothing is ever durable, so `sync` has nothing to do.
+
+    kept, before: the records of a run that goes on, and its payloads; see `reopen`.
+    """
+
+    def __init__(
+        self,
+        run: str,
+        *,
+        payloads: Payloads = "keep",
+        clock: TimeSource = SYSTEM_TIME,
+        entropy: Entropy = os.urandom,
+        mirror: Mirror | None = None,
+        kept: Prefix | None = None,
+        before: PayloadSource | None = None,
+    ) -> None:
+        super().__init__(run, payloads=payloads, clock=clock, entropy=entropy, mirror=mirror, kept=kept)
+        self._lines: list[bytes] = [] if kept is None else list(kept.lines)
+        self._payloads = MemoryPayloads(before)
+        self._torn = 0 if kept is None else len(kept.torn)
+
+    @classmethod
+    def reopen(cls, kept: Prefix, payloads: PayloadSource, **settings: Any) -> Self:
+        """The log of a run that goes on from `kept`, whose contents are in `payloads`; it waits for `resume`.
+
+        settings: clock, entropy and mirror. The log that `kept` was read from stays as it is.
+        """
+        return cls(kept.run, kept=kept, before=payloads, **settings)
+
+    @property
+    def file(self) -> None:
+        """None: there is no file."""
+        return
+
+    @property
+    def payloads(self) -> MemoryPayloads:
+        """The payloads kept so far."""
+        return self._payloads
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines of the records written so far, each with its newline, in order."""
+        return iter(tuple(self._lines))
+
+    async def sync(self) -> None:
+        """Nothing: memory is never durable."""
+
+    def _check(self) -> None:
+        """Memory does not fail."""
+
+    def _write(self, line: bytes) -> None:
+        self._lines.append(line)
+
+    def _store(self, commitment: str, salt: bytes, payload: bytes) -> None:
+        self._payloads.put(commitment, salt, payload)
+
+    def _clear_tail(self, epoch: int) -> dict[str, int]:
+        return {"records": self._torn, "payloads": 0}
+
+    def _release(self) -> None:
+        """Nothing: what is in memory stays readable after the run."""

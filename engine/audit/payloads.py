@@ -1,0 +1,85 @@
+"""The payload store: a file of JSON lines beside the log, one line a payload.
+
+    {"commitment":"<64 hex digits>","salt":"<32 hex digits>","payload":<the payload: one line of JSON, as it is>}
+
+The fields have fixed places, so that a payload is read back byte for byte without encoding it anew, and so that it can
+be blanked where it stands: `null` for salt and payload, and spaces up to the old length.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from looplatch.audit.protocol import PayloadSource
+from looplatch.states.errors import UsageError
+
+_LINE: Final = re.compile(
+    rb'\{"commitment":"(?P<commitment>[0-9a-f]{64})","salt":"(?P<salt>[0-9a-f]{32})","payload":(?P<payload>.*)\}\n'
+)
+_SHORTEST: Final = len(b'{"commitment":"","salt":"","payload":}\n') + 64 + 32
+SUFFIX: Final = ".payloads"
+
+
+def payloads_of(log: Path) -> Path:
+    """Where the payloads of the log at `log` are kept: `run.jsonl` has `run.payloads`; any other name gets it added."""
+    return log.with_suffix(SUFFIX) if log.suffix == ".jsonl" else log.with_name(log.name + SUFFIX)
+
+
+def payload_line(commitment: str, salt: bytes, payload: bytes) -> bytes:
+    """The line that keeps `payload`."""
+    return b'{"commitment":"%b","salt":"%b","payload":%b}\n' % (commitment.encode(), salt.hex().encode(), payload)
+
+
+class MemoryPayloads:
+    """Payloads in memory, by their commitments. `before`: where those of an earlier epoch of the run are."""
+
+    def __init__(self, before: PayloadSource | None = None) -> None:
+        self._kept: dict[str, tuple[bytes, bytes]] = {}
+        self._before = before
+
+    def put(self, commitment: str, salt: bytes, payload: bytes) -> None:
+        """Keep `payload`."""
+        self._kept[commitment] = (salt, payload)
+
+    def find(self, commitment: str) -> tuple[bytes, bytes] | None:
+        """The salt and the payload that `commitment` stands for, or None."""
+        kept = self._kept.get(commitment)
+        return self._before.find(commitment) if kept is None and self._before is not None else kept
+
+
+class FilePayloads:
+    """The payloads in the file at `path`, as they stood at the first `find`; none where there is no such file.
+
+    Only their places are kept in memory. A last line that was torn, and lines that were blanked, hold no payload.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._places: dict[bytes, int] | None = None
+
+    def find(self, commitment: str) -> tuple[bytes, bytes] | None:
+        """The salt and the payload that `commitment` stands for, or None. Raises UsageError for an unreadable file."""
+        try:
+            if self._places is None:
+                self._places = dict(self._scan())
+            place = self._places.get(commitment.encode())
+            if place is None:
+                return None
+            with self.path.open("rb") as file:
+                file.seek(place)
+                kept = _LINE.fullmatch(file.readline())
+        except OSError as error:
+            problem = f"the payloads in {self.path} cannot be read ({error.strerror})"
+            raise UsageError("log", problem, "Make the file readable") from error
+        return None if kept is None else (bytes.fromhex(kept["salt"].decode()), kept["payload"])
+
+    def _scan(self) -> Iterator[tuple[bytes, int]]:
+        if not self.path.exists():
+            return
+        place = 0
+        with self.path.open("rb") as file:
+            for line in file:
+                if len(line) > _SHORTEST and (kept := _LINE.fullmatch(line)):
+                    yield kept["commitment"], place
+                place += len(line)

@@ -1,0 +1,64 @@
+"""What stamps each record: which process epoch wrote it, and when."""
+
+import time
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+_SECOND: Final = 1_000_000_000
+
+
+class TimeSource(Protocol):
+    """The part of a clock that a log needs."""
+
+    def now_ns(self) -> int:
+        """Nanoseconds since the epoch of Unix."""
+        ...
+
+    def monotonic_ns(self) -> int:
+        """Nanoseconds since some moment; never falls."""
+        ...
+
+
+class SystemTime:
+    """The machine's own clocks."""
+
+    now_ns = staticmethod(time.time_ns)
+    monotonic_ns = staticmethod(time.monotonic_ns)
+
+
+SYSTEM_TIME: Final = SystemTime()
+
+
+class Stamps:
+    """The stamps of one epoch of a run: `epoch` rises by one with each process that takes the run over.
+
+    `mono_ns` counts from the opening of the epoch, so that it stays far below 2**53, and never falls, whatever the
+    clock does. `ts` is RFC 3339, UTC, to the microsecond.
+    """
+
+    __slots__ = ("_last", "_monotonic", "_now", "_origin", "_prefix", "_second", "clock", "epoch")
+
+    def __init__(self, clock: TimeSource = SYSTEM_TIME, epoch: int = 0) -> None:
+        self.epoch = epoch
+        self.clock = clock
+        self._now = clock.now_ns
+        self._monotonic = clock.monotonic_ns
+        self._origin = self._monotonic()
+        self._last = 0
+        self._second = -1  # the second that `_prefix` spells: consecutive records mostly share it
+        self._prefix = ""
+
+    def ts(self) -> str:
+        """The time of day now."""
+        second, rest = divmod(self._now(), _SECOND)
+        if second != self._second:
+            self._prefix = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S.")
+            self._second = second
+        return f"{self._prefix}{rest // 1000:06d}Z"
+
+    def mono_ns(self) -> int:
+        """Nanoseconds since the epoch was opened."""
+        elapsed = self._monotonic() - self._origin
+        if elapsed > self._last:
+            self._last = elapsed
+        return self._last

@@ -1,0 +1,295 @@
+"""The tool calls of one answer: started by the scheduler, carried out between two records, told to the consumer."""
+
+import asyncio
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from looplatch.encoding import encode
+from looplatch.hooking import HookLeft, call_hook
+from looplatch.hooks import Allow, Deny, ToolOutcomeContext, hook_name
+from looplatch.kept import Kept
+from looplatch.messages import ToolMessage, ToolPhase
+from looplatch.permission import Permission, own_input
+from looplatch.states.record import Record
+from looplatch.tools import AbortSignal, Call, CallCancelled, Denial, Outcome, Scheduler, execute, not_started
+from looplatch.tools.results import with_reference
+from looplatch.workplace import Workplace
+
+
+@attrs.frozen(kw_only=True)
+class PastCall:
+    """A call as an earlier process left it.
+
+    call: as it ran, or may run. outcome: None if it is to run, or waits. result: the tool_result block that the log
+    knows. begun: its tool was started. permitted: it may run. awaited: an approval is. edited: the commitment to the
+    input that it was given in the place of the model's.
+    """
+
+    call: Call
+    outcome: Outcome | None = None
+    result: Kept | None = None
+    begun: bool = False
+    permitted: bool = False
+    awaited: bool = False
+    edited: str | None = None
+
+
+class Calls:
+    """Wraps a scheduler with the run's records and messages. `blocks` are the answer's finished blocks, by index."""
+
+    def __init__(self, at: Workplace, blocks: Mapping[int, Kept], turn: int) -> None:
+        self._at = at
+        self._turn = turn
+        self._edited: dict[str, str] = {}  # commitments to the inputs that permission put in the place of the model's
+        self._blocks = blocks
+        self._named = -1  # the last block that an effect record has named
+        self._restored = 0  # the blocks of an answer that an earlier process read
+        self._results: dict[str, Kept] = {}
+        self._stopping = False
+        self._may_begin = asyncio.Event()
+        self._may_begin.set()
+        self._permission = Permission(at, turn, self._with_input)
+        self._scheduler = Scheduler(
+            self._carry_out,
+            permit=self._permission.permit if at.plan.rules or at.plan.hooks.before_tool is not None else None,
+            timer=at.plan.clock.call_later,
+            changed=at.outbox.changed,
+        )
+
+    @property
+    def asked(self) -> tuple[Call, ...]:
+        """All calls of the answer that are ours to answer, in order."""
+        return self._scheduler.calls
+
+    @property
+    def begun(self) -> tuple[Call, ...]:
+        """The calls whose tool was started."""
+        return self._scheduler.begun
+
+    @property
+    def settled(self) -> bool:
+        """Whether every call has its outcome."""
+        return self._scheduler.settled
+
+    @property
+    def awaited(self) -> tuple[Call, ...]:
+        """The calls that wait for someone's approval."""
+        return self._scheduler.awaited
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """How the calls ended, in call order."""
+        return self._scheduler.outcomes
+
+    def add(self, call: Call) -> None:
+        """Take the next call of the model; it may start at once."""
+        self._scheduler.add(call)
+        self.tell()
+
+    def moved_on(self, count: int) -> None:
+        """The model has moved on from its first `count` blocks."""
+        self._scheduler.moved_on(count)
+        self.tell()
+
+    async def call_off(self) -> None:
+        """The answer was cut: no permission is asked for any more for calls after the last one begun."""
+        await self._scheduler.call_off()
+        self._permission.give_up()
+
+    def seal(self) -> None:
+        """The answer was cut: calls after the last one begun did not happen."""
+        self._scheduler.seal()
+
+    def unnamed(self, last: int) -> list[Kept]:
+        """The finished blocks up to index `last` that no record of an effect names; this one is going to."""
+        fresh = [self._blocks[index] for index in sorted(self._blocks) if self._named < index <= last]
+        self._named = max(self._named, last)
+        return fresh
+
+    def restore(self, past: PastCall) -> None:
+        """Take a call as an earlier process left it; what can start does so at `release`."""
+        call = past.call
+        self._named = max(self._named, call.index)
+        self._restored = max(self._restored, call.index + 1)
+        if past.result is not None:
+            self._results[call.id] = past.result
+        if past.edited is not None:
+            self._edited[call.id] = past.edited
+        self._scheduler.restore(call, past.outcome, permitted=past.permitted, awaited=past.awaited, begun=past.begun)
+
+    def hold(self) -> None:
+        """The answer is whole and is decided on: until `release`, what has not begun does not begin."""
+        self._may_begin.clear()
+
+    def release(self) -> None:
+        """It is decided that the calls are carried out."""
+        self._may_begin.set()
+        if self._restored:
+            self._scheduler.moved_on(self._restored)
+
+    def result(self, outcome: Outcome) -> Kept:
+        """The tool_result block of a call, encoded and committed to once."""
+        kept = self._results.get(outcome.call.id)
+        if kept is None:
+            kept = self._results[outcome.call.id] = self._at.journal.keep(outcome.block())
+        return kept
+
+    def tell(self) -> None:
+        """Tell the consumer of the calls that ended. Raises an error that is no tool's own."""
+        for outcome in self._scheduler.take_finished():
+            self._at.outbox.push(
+                ToolMessage(
+                    phase=ToolPhase.END,
+                    tool_use_id=outcome.call.id,
+                    name=outcome.call.name,
+                    cause=str(outcome.cause),
+                    is_error=outcome.is_error,
+                )
+            )
+        if self._scheduler.fault is not None and not self._stopping:
+            raise self._scheduler.fault
+
+    def decide(self, call_id: str, verdict: Allow | Deny) -> None:
+        """Someone has decided on an awaited call."""
+        call = next(call for call in self._scheduler.awaited if call.id == call_id)
+        match verdict:
+            case Deny(message=message, interrupt=interrupt):
+                self._scheduler.decide(call_id, Denial(message=message, interrupt=interrupt))
+            case Allow(updated_input=None):
+                self._scheduler.decide(call_id, call)
+            case Allow(updated_input=updated):
+                self._scheduler.decide(call_id, self._with_input(call, own_input(updated)))
+        self.tell()
+
+    async def settle(self) -> bool:
+        """Wait for the tools.
+
+        Returns False when the consumer is to be told something first; True when all ended, or wait for approval, or a
+        denial asks for the end of the run.
+        """
+        changed = self._at.outbox.changed
+        while True:
+            changed.clear()
+            self.tell()
+            if self._at.outbox:
+                return False
+            if self._scheduler.settled or self._scheduler.held or self.interrupting is not None:
+                return True
+            await changed.wait()
+
+    @property
+    def interrupting(self) -> str | None:
+        """The id of a call that was denied, and the run with it."""
+        return next((outcome.call.id for outcome in self._scheduler.outcomes if outcome.interrupt), None)
+
+    async def rest(self) -> None:
+        """Start nothing more, and wait for what runs."""
+        self._scheduler.hold()
+        while self._scheduler.running:
+            self._at.outbox.changed.clear()
+            await self._at.outbox.changed.wait()
+        self.tell()
+
+    def stop(self) -> None:
+        """Ask every tool to end, now; nothing starts any more."""
+        self._stopping = True
+        self._scheduler.stop()
+        self.release()
+
+    async def cancel(self) -> None:
+        """End every tool: no task is left when this returns, and every call has its outcome."""
+        self.stop()
+        try:
+            await self._scheduler.cancel()
+        finally:
+            self._permission.give_up()
+        self.tell()
+
+    async def _carry_out(self, call: Call, abort: AbortSignal) -> Outcome:
+        """Carry a call out between its two records."""
+        await self._may_begin.wait()
+        if abort.is_set():
+            return not_started(call)
+        at, run = self._at, self._at.journal.log.run
+        fresh = self.unnamed(call.index)
+        asked = self._blocks[call.index].skeleton["commitment"]
+        begin = at.journal.tool_begins(call, run, asked, fresh, edited=self._edited.get(call.id))
+        at.outbox.push(ToolMessage(phase=ToolPhase.START, tool_use_id=call.id, name=call.name))
+        try:
+            if not call.read_only:
+                await at.journal.log.sync()
+            outcome = await execute(
+                call,
+                run_id=run,
+                abort=abort,
+                on_progress=self._progress,
+                timer=at.plan.clock.call_later,
+                max_result_chars=at.sizes.result_chars,
+            )
+        except BaseException as error:
+            ended: object = getattr(error, "outcome", None)
+            if isinstance(ended, Outcome):
+                self._end(begin, ended)
+            else:
+                at.journal.ends(begin, type(error).__name__)
+            raise
+        outcome = self._end(begin, outcome)
+        await self._show(outcome, abort)
+        return outcome
+
+    def _end(self, begin: Record, outcome: Outcome) -> Outcome:
+        """Record the end of a call. Returns its outcome, which names where a result is kept that was cut to be sent."""
+        journal, full = self._at.journal, None
+        if outcome.full_text is not None:
+            full = journal.log.keep(encode(outcome.full_text))
+            if self._at.plan.payloads == "keep":
+                outcome = attrs.evolve(outcome, content=with_reference(outcome.content, full.hex))
+        journal.tool_ends(begin, outcome, self.result(outcome), full)
+        return outcome
+
+    async def _show(self, outcome: Outcome, abort: AbortSignal) -> None:
+        """Show the outcome to the caller's hook, if there is one. The outcome stands, whatever the hook does."""
+        hook, journal, call = self._at.plan.hooks.after_tool, self._at.journal, outcome.call
+        if hook is None or abort.is_set():
+            return
+        begin = journal.hook_begins("after_tool", hook_name(hook))
+        about = ToolOutcomeContext(
+            run_id=journal.log.run,
+            turn=self._turn,
+            tool_use_id=call.id,
+            name=call.name,
+            input=copy.deepcopy(call.input),
+            cause=str(outcome.cause),
+            content=copy.deepcopy(outcome.content),
+            is_error=outcome.is_error,
+        )
+        try:
+            await call_hook(hook, about, clock=self._at.plan.clock, abort=abort)
+        except HookLeft:
+            journal.ends(begin, "interrupted")
+        except BaseException as error:
+            journal.ends(begin, type(error).__name__)
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise CallCancelled(outcome) from error
+            if isinstance(error, GeneratorExit):
+                raise
+            if isinstance(error, asyncio.CancelledError):
+                fault = RuntimeError(f"the hook {hook_name(hook)} was cancelled from inside")
+                fault.__cause__, error = error, fault
+            self._scheduler.fail(error)
+        else:
+            journal.ends(begin, "ok")
+
+    def _with_input(self, call: Call, given: dict[str, Any]) -> Call:
+        """The call with another input, looked up and checked as its own was; that it is another one is recorded."""
+        self._edited[call.id] = self._at.journal.log.keep(encode(given)).hex
+        return self._at.plan.toolbox.call(
+            tool_use_id=call.id, name=call.name, given=given, index=call.index, toolset=call.toolset
+        )
+
+    def _progress(self, call: Call, told: tuple[object, ...]) -> None:
+        self._at.outbox.push(ToolMessage(phase=ToolPhase.PROGRESS, tool_use_id=call.id, name=call.name, progress=told))

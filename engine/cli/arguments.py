@@ -1,0 +1,72 @@
+"""What the command line takes. Each command is listed here with the function that performs it."""
+
+import argparse
+import importlib.metadata
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from looplatch.cli.exits import Exit
+from looplatch.diagrams import FORMATS
+
+DEFAULT_MODEL: Final = "claude-sonnet-5"
+
+Perform = Callable[[argparse.Namespace], Exit]
+
+
+@attrs.frozen(kw_only=True)
+class Commands:
+    """What performs each command."""
+
+    run: Perform
+    demo: Perform
+    verify: Perform
+    replay: Perform
+    diagram: Perform
+
+
+def parser_for(commands: Commands) -> argparse.ArgumentParser:
+    """The parser; the parsed arguments carry what performs the command as `perform`."""
+    parser = argparse.ArgumentParser(
+        prog="looplatch",
+        description="An agent loop as a finite-state machine, with a log that proves what it did.",
+        epilog="exit codes: 0 good, 1 a finding or a failed run, 2 usage, 3 suspended, 130 interrupted",
+    )
+    parser.add_argument("--version", action="version", version=importlib.metadata.version("looplatch"))
+    listed = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def add(name: str, summary: str, perform: Perform) -> argparse.ArgumentParser:
+        command = listed.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+        command.set_defaults(perform=perform)
+        return command
+
+    run = add("run", "ask a model of the API, with tools that read a folder", commands.run)
+    run.add_argument("prompt", metavar="PROMPT", help="what the model is to do")
+    run.add_argument("--dir", metavar="DIR", type=Path, help="a folder that the model may read; none without it")
+    run.add_argument("--log", metavar="FILE", type=Path, help="where the audit log goes; it is not kept without it")
+    run.add_argument("--model", metavar="M", default=DEFAULT_MODEL, help="the model (%(default)s)")
+    run.add_argument("--json", action="store_true", help="one message a line, as JSON")
+
+    demo = add("demo", "survey a folder with an embedded scripted model; needs no key", commands.demo)
+    demo.add_argument("--dir", metavar="DIR", type=Path, default=Path(), help="the folder (the current one)")
+    demo.add_argument("--log", metavar="FILE", type=Path, help="where the audit log goes (a new temporary folder)")
+
+    verify = add("verify", "check a log: its chain, its moves, its end", commands.verify)
+    verify.add_argument("log", metavar="LOG", type=Path)
+
+    replay = add("replay", "make the recorded moves again, and compare", commands.replay)
+    replay.add_argument("log", metavar="LOG", type=Path)
+
+    diagram = add("diagram", "draw the machine, and a run on it", commands.diagram)
+    diagram.add_argument("--format", choices=FORMATS, help="by the suffix of the output file, or mermaid")
+    diagram.add_argument("--log", metavar="LOG", type=Path, help="a run, to be drawn over the table")
+    diagram.add_argument("-o", dest="output", metavar="FILE", type=Path, help="write to FILE, not to standard output")
+    return parser
+
+
+def complain(problem: object) -> None:
+    """Say on standard error what went wrong."""
+    print(f"looplatch: {problem}", file=sys.stderr, flush=True)

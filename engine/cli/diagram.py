@@ -1,0 +1,46 @@
+"""`looplatch diagram`: the machine as a picture, with a run laid over it."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Final
+
+from looplatch.audit import read
+from looplatch.cli.exits import Exit
+from looplatch.cli.screen import Screen
+from looplatch.diagrams import Format, render
+from looplatch.states.errors import UsageError
+
+_SUFFIXES: Final[dict[str, Format]] = {
+    ".mmd": "mermaid",
+    ".mermaid": "mermaid",
+    ".dot": "dot",
+    ".gv": "dot",
+    ".svg": "svg",
+    ".png": "png",
+    ".txt": "text",
+}
+
+
+def perform(given: argparse.Namespace) -> Exit:
+    """Draw, and write it to the file or to standard output."""
+    output: Path | None = given.output
+    chosen: Format = given.format or (_SUFFIXES.get(output.suffix.lower()) if output is not None else None) or "mermaid"
+    if chosen == "png" and output is None and sys.stdout.isatty():
+        raise UsageError("--format png", "a terminal cannot show it", "Name a file with -o")
+    drawn = render(None if given.log is None else read(given.log), format=chosen)
+    if output is not None:
+        _write(output, drawn if isinstance(drawn, bytes) else drawn.encode())
+    elif isinstance(drawn, bytes):
+        sys.stdout.buffer.write(drawn)
+    else:
+        Screen().write(drawn)
+    return Exit.GOOD
+
+
+def _write(output: Path, content: bytes) -> None:
+    try:
+        output.write_bytes(content)
+    except (OSError, ValueError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        raise UsageError("-o", f"{output} cannot be written ({why})", "Give another path") from error

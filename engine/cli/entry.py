@@ -1,0 +1,43 @@
+"""The entry of the command line: parse, perform, and turn what was raised into an exit code."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from looplatch.audit.errors import LogExists, LogInUse
+from looplatch.cli import demo, diagram, replay, run, verify
+from looplatch.cli.arguments import Commands, complain, parser_for
+from looplatch.cli.cleaning import cleaned
+from looplatch.cli.exits import Exit
+from looplatch.states.errors import LooplatchError, UsageError
+
+_COMMANDS = Commands(
+    run=run.perform, demo=demo.perform, verify=verify.perform, replay=replay.perform, diagram=diagram.perform
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Perform the command that `arguments` name (those of the process by default) and return its exit code.
+
+    Raises SystemExit where they name none.
+    """
+    given = parser_for(_COMMANDS).parse_args(arguments)
+    try:
+        code: Exit = given.perform(given)
+        sys.stdout.flush()
+        return code
+    except (UsageError, LogExists, LogInUse) as error:
+        complain(cleaned(str(error)))
+        return Exit.USAGE
+    except LooplatchError as error:
+        complain(cleaned(str(error)))
+        return Exit.FAILED
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        # Who read the output has left. Python would complain when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.FAILED
+    except OSError as error:
+        complain(cleaned(str(error)))
+        return Exit.FAILED

@@ -1,0 +1,155 @@
+"""The live view of a run: its text, its tools and its states, as they come."""
+
+from typing import Any, Final
+
+from looplatch.blocks import Block, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
+from looplatch.cli.cleaning import Cleaner, cleaned, one_line
+from looplatch.cli.screen import Screen, Style
+from looplatch.messages import (
+    AssistantMessage,
+    Message,
+    ResultMessage,
+    StreamEvent,
+    SystemMessage,
+    ToolMessage,
+    ToolPhase,
+    TransitionMessage,
+    UserMessage,
+)
+from looplatch.states.record import Kind, Record
+
+_INPUT: Final = 60  # characters of a call's input that are shown
+_DELTAS: Final = {"text_delta": "text", "thinking_delta": "thinking"}
+_MARKS: Final = {ToolPhase.START: ">", ToolPhase.PROGRESS: ".", ToolPhase.END: "<"}
+
+
+class LiveView:
+    """Shows each message of a run on a screen: on a terminal text as it is written, else in whole lines."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self.partial = screen.terminal
+        self._cleaner = Cleaner()
+        self._written = False  # something of the current block is on the screen
+        self._calls: dict[str, str] = {}
+
+    def show(self, message: Message) -> None:
+        """Show a message."""
+        match message:
+            case SystemMessage():
+                self._system(message.subtype, message.data)
+            case AssistantMessage():
+                for block in message.content:
+                    self._block(block)
+            case UserMessage():
+                for block in message.content:
+                    self._said(block)
+            case StreamEvent():
+                self._event(message.event)
+            case TransitionMessage():
+                self._move(message.record)
+            case ToolMessage():
+                self._tool(message)
+            case ResultMessage():
+                self._result(message)
+
+    def _line(self, text: str, style: Style = Style.PLAIN) -> None:
+        self._screen.line(one_line(text, self._screen.width), style)
+
+    def _system(self, subtype: str, data: dict[str, Any]) -> None:
+        match subtype:
+            case "init":
+                self._line(f"run {data['run_id']}", Style.FAINT)
+                self._line(f"model {data['model']}, tools: {', '.join(data['tools']) or 'none'}", Style.FAINT)
+            case "api_retry":
+                delay = data["delay_ms"] / 1000
+                self._line(f"retry {data['attempt']} in {delay:.1f} s: {data['error']}", Style.BAD)
+            case _:
+                self._line(f"{subtype}: {data}", Style.FAINT)
+
+    # --- text
+
+    def _event(self, event: dict[str, Any]) -> None:
+        match event:
+            case {"type": "content_block_start"}:
+                self._cleaner = Cleaner()
+                self._written = False
+            case {"type": "content_block_delta", "delta": {"type": "text_delta" | "thinking_delta" as kind} as delta}:
+                self._write(self._cleaner.feed(str(delta.get(_DELTAS[kind], ""))), kind)
+            case {"type": "content_block_stop"}:
+                self._write(self._cleaner.rest(), "text_delta")
+            case _:
+                pass
+
+    def _write(self, text: str, kind: str) -> None:
+        self._screen.write(text, Style.FAINT if kind == "thinking_delta" else Style.PLAIN)
+        self._written = self._written or bool(text)
+
+    def _block(self, block: Block) -> None:
+        match block:
+            case TextBlock(text=text) if not self._written:
+                self._whole(text, Style.PLAIN)
+            case ThinkingBlock(thinking=thinking) if not self._written:
+                self._whole(thinking, Style.FAINT)
+            case ToolUseBlock():
+                given = ", ".join(f"{name}={value!r}" for name, value in block.input.items())
+                self._calls[block.id] = one_line(f"{block.name} {given}", len(block.name) + _INPUT)
+            case dict():
+                self._line(f"{block.get('type')} {block.get('name') or ''}", Style.TOOL)  # the server does it by itself
+            case _:
+                pass
+        self._screen.end_line()
+        self._written = False
+
+    def _whole(self, text: str, style: Style) -> None:
+        if shown := cleaned(text).strip("\n"):
+            for line in shown.split("\n"):
+                self._screen.line(line, style)
+
+    # --- tools
+
+    def _tool(self, message: ToolMessage) -> None:
+        call = self._calls.get(message.tool_use_id, message.name)
+        told = ""
+        if message.phase is ToolPhase.PROGRESS:
+            told = f": {' '.join(map(str, message.progress))}"
+        elif message.phase is ToolPhase.END:
+            told = f": {message.cause}"
+        self._line(f"{_MARKS[message.phase]} {call}{told}", Style.BAD if message.is_error else Style.TOOL)
+
+    def _said(self, block: Block) -> None:
+        match block:
+            case ToolResultBlock():
+                call = self._calls.get(block.tool_use_id, block.tool_use_id)
+                text = _text_of(block.content)
+                style = Style.BAD if block.is_error else Style.FAINT
+                self._line(f"= {call}: {len(text):,} characters: {text[:1_000].strip()}", style)
+            case TextBlock(text=text):
+                self._line(f"user: {text}", Style.FAINT)
+            case _:
+                pass
+
+    # --- states
+
+    def _move(self, record: Record) -> None:
+        if record.kind is Kind.REJECTED:
+            self._line(f"{record.source}: {record.event} was refused", Style.BAD)
+        elif record.target != record.source:
+            why = record.strategy or record.reason or record.terminal
+            self._line(f"[{record.source} -> {record.target}] {record.event}{f', {why}' if why else ''}", Style.FAINT)
+
+    def _result(self, result: ResultMessage) -> None:
+        turns = f"{result.num_turns} {'turn' if result.num_turns == 1 else 'turns'}"
+        read = sum(tokens for name, tokens in result.usage.items() if name != "output_tokens")
+        tokens = f"{read:,} tokens read, {result.usage.get('output_tokens', 0):,} written"
+        style = Style.BAD if result.is_error else Style.STRONG
+        self._screen.line()
+        self._line(f"{result.subtype}: {result.terminal or 'no terminal reason'}, {turns}, {tokens}", style)
+        if result.error:
+            self._whole(result.error, Style.BAD)
+
+
+def _text_of(content: str | list[dict[str, Any]]) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(block.get("text") or f"[{block.get('type')}]") for block in content)

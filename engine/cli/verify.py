@@ -1,0 +1,17 @@
+"""`looplatch verify`: whether a log is whole and legal."""
+
+import argparse
+
+from looplatch.cli.cleaning import cleaned
+from looplatch.cli.exits import Exit
+from looplatch.cli.screen import Screen, Style
+from looplatch.verification import verify
+
+
+def perform(given: argparse.Namespace) -> Exit:
+    """Print the report; a broken invariant is a finding."""
+    report = verify(given.log)
+    screen = Screen()
+    for line in cleaned(str(report)).split("\n"):
+        screen.line(line, Style.PLAIN if report.ok else Style.BAD)
+    return Exit.GOOD if report.ok else Exit.FAILED

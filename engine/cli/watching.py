@@ -1,0 +1,79 @@
+"""Watching a run to its end, and ending it by Ctrl-C."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Generator
+from typing import Protocol
+
+from looplatch.cli.exits import Exit
+from looplatch.messages import Message, ResultMessage, Subtype
+from looplatch.run import Run
+from looplatch.states.reasons import Terminal
+
+
+class View(Protocol):
+    """What shows a run."""
+
+    @property
+    def partial(self) -> bool:
+        """Whether it shows the raw events of the stream."""
+        ...
+
+    def show(self, message: Message) -> None:
+        """Show a message."""
+        ...
+
+
+async def watch(run: Run, view: View) -> Exit:
+    """Pull the run to its end and show all of it. Ctrl-C aborts it; the second one ends the process at once."""
+    async with run:
+        with _interrupts(run):
+            async for message in run:
+                view.show(message)
+    return exit_of(run.result)
+
+
+def exit_of(result: ResultMessage | None) -> Exit:
+    """The exit code for a result. Only Ctrl-C aborts a run of the command line."""
+    if result is None:
+        return Exit.FAILED
+    if result.terminal is Terminal.ABORTED:
+        return Exit.INTERRUPTED
+    match result.subtype:
+        case Subtype.SUCCESS:
+            return Exit.GOOD
+        case Subtype.SUSPENDED:
+            return Exit.SUSPENDED
+        case Subtype.ERROR_MAX_TURNS | Subtype.ERROR_MAX_BUDGET_USD | Subtype.ERROR_DURING_EXECUTION:
+            return Exit.FAILED
+
+
+@contextlib.contextmanager
+def _interrupts(run: Run) -> Generator[None]:
+    """Hand Ctrl-C to the run. A signal handler of the process, so that it also comes when the event loop is stuck."""
+    loop = asyncio.get_running_loop()
+    came = False
+
+    def abort() -> None:
+        print("\naborting; Ctrl-C again ends at once", file=sys.stderr, flush=True)
+        run.abort()
+
+    def on_interrupt(_number: int, _frame: object) -> None:
+        nonlocal came
+        if came:
+            os._exit(Exit.INTERRUPTED)  # the log is left open, as after a crash
+        came = True
+        loop.call_soon_threadsafe(abort)
+
+    try:
+        before = signal.signal(signal.SIGINT, on_interrupt)
+    except ValueError:  # not the main thread: there is no Ctrl-C to handle
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,199 @@
+"""The history of a run, kept as the bytes that are sent: nothing is copied or encoded again from turn to turn."""
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Any, cast
+
+import attrs
+import orjson
+
+from looplatch.encoding import decode, encode
+from looplatch.kept import Kept
+from looplatch.request import marks_in
+from looplatch.states.record import ZEROS, digest
+
+# What a picture or a document weighs for the estimate of tokens: its base64 text says nothing of that.
+_BASE64 = re.compile(rb'"data":"[A-Za-z0-9+/=]{512,}"')
+_BASE64_WEIGHT = 6_400
+
+_ID = re.compile(r"[a-zA-Z0-9_-]{1,256}")  # what the API takes as the id of a tool_use
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")  # and as its name
+_NEITHER = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+@attrs.define
+class _Entry:
+    """A message: where its bytes begin, and the hashes and skeletons that its records hold, packed."""
+
+    start: int
+    role: str
+    form: str
+    hashes: bytes
+    skeletons: bytes
+
+
+@attrs.frozen
+class Joining:
+    """A message that takes a place in the history; `hash` is that of its record."""
+
+    role: str
+    form: str
+    kept: Sequence[Kept]
+    hash: str
+
+
+@attrs.frozen
+class Rewrite:
+    """The messages from `start` to before `stop` give way to others."""
+
+    start: int
+    stop: int
+    joining: Sequence[Joining]
+
+
+class History:
+    """Messages, in order, each encoded once. `messages()` decodes them, so what it shows is what is sent."""
+
+    def __init__(self) -> None:
+        self._body = bytearray()
+        self._entries: list[_Entry] = []
+        self._digest = ZEROS  # the chain over the records that make the history
+        self._records = 0
+        self.marks = 0  # blocks that are marked for prompt caching
+        self.weight = 0  # bytes, with pictures and documents at a flat rate
+        self.tool_use_ids: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def last_role(self) -> str | None:
+        """The role of the last message."""
+        return self._entries[-1].role if self._entries else None
+
+    @property
+    def sent(self) -> dict[str, Any]:
+        """What a request names of its messages: how many records they have, and the chain over their hashes."""
+        return {"count": self._records, "digest": self._digest}
+
+    def join(self, joining: Joining) -> None:
+        """Append a message."""
+        self._add(joining.role, joining.form, _encoded(joining), bytes.fromhex(joining.hash), joining.kept)
+        self._chain(joining.hash)
+
+    def extend(self, kept: Sequence[Kept], hash_: str) -> None:
+        """Append content blocks to the last message."""
+        entry = self._entries[-1]
+        last = bytes(memoryview(self._body)[entry.start :])
+        del self._body[entry.start :]
+        self.weight -= weight_of(last)
+        self.marks -= marks_in(last)
+        if entry.form == "text":
+            content = cast("dict[str, Any]", decode(last))["content"]
+            last = _message(entry.role, [encode({"type": "text", "text": content})])
+            entry.form = "blocks"
+        longer = b"%b,%b]}" % (last[:-2], b",".join(k.encoded for k in kept))
+        self._body += longer
+        self.weight += weight_of(longer)
+        self.marks += marks_in(longer)
+        entry.hashes += bytes.fromhex(hash_)
+        entry.skeletons = _packed([*orjson.loads(entry.skeletons), *(k.skeleton for k in kept)])
+        self._chain(hash_)
+
+    def replace(self, start: int, stop: int, joining: Sequence[Joining]) -> None:
+        """Put other messages in the place of those from `start` to before `stop`."""
+        self.rewrite([Rewrite(start, stop, joining)])
+
+    def rewrite(self, rewrites: Sequence[Rewrite]) -> None:
+        """Put other messages in the place of some; `rewrites` are in order, and count in the history as it is."""
+        old, body = self._entries, bytes(self._body)
+        ends = [entry.start - 1 for entry in old[1:]] + [len(body)]
+        self._body, self._entries, self.weight, self.marks = bytearray(), [], 0, 0
+        place = 0
+        for change in [*rewrites, Rewrite(len(old), len(old), ())]:
+            for kept in range(place, change.start):
+                self._place(old[kept], body[old[kept].start : ends[kept]])
+            for new in change.joining:
+                self._add(new.role, new.form, _encoded(new), bytes.fromhex(new.hash), new.kept)
+            place = change.stop
+        self._digest, self._records = ZEROS, 0
+        for entry in self._entries:
+            for at in range(0, len(entry.hashes), 32):
+                self._chain(entry.hashes[at : at + 32].hex())
+
+    def role(self, index: int) -> str:
+        """The role of the message at `index`."""
+        return self._entries[index].role
+
+    def kept(self, index: int) -> list[Kept]:
+        """The blocks of the message at `index`, with what their records say of them."""
+        entry = self._entries[index]
+        end = self._entries[index + 1].start - 1 if index + 1 < len(self._entries) else len(self._body)
+        content = cast("dict[str, Any]", decode(bytes(self._body[entry.start : end])))["content"]
+        blocks = [content] if entry.form == "text" else content
+        return [
+            Kept(encode(block), skeleton) for block, skeleton in zip(blocks, orjson.loads(entry.skeletons), strict=True)
+        ]
+
+    def body(self) -> bytes:
+        """Every message, as the JSON text between the brackets of a request's `messages`."""
+        return bytes(self._body)
+
+    def messages(self) -> list[dict[str, Any]]:
+        """Every message as plain API dicts, made anew."""
+        return cast("list[dict[str, Any]]", decode(b"[%b]" % bytes(self._body)))
+
+    def own_id(self, wanted: str, taken: Collection[str]) -> str:
+        """The id that a new tool_use gets: the wanted one, or one made of it where that is taken or not allowed.
+
+        Taken are the ids of the history and those in `taken`.
+        """
+        base = wanted if _ID.fullmatch(wanted) else _NEITHER.sub("_", wanted)[:200] or "toolu"
+        own, n = base, 2
+        while own in self.tool_use_ids or own in taken:
+            own, n = f"{base}_{n}", n + 1
+        return own
+
+    def _add(self, role: str, form: str, encoded: bytes, hashes: bytes, kept: Sequence[Kept]) -> None:
+        self._place(_Entry(0, role, form, hashes, _packed([k.skeleton for k in kept])), encoded)
+
+    def _place(self, entry: _Entry, encoded: bytes) -> None:
+        if self._entries:
+            self._body += b","
+        entry.start = len(self._body)
+        self._entries.append(entry)
+        self._body += encoded
+        self.weight += weight_of(encoded)
+        self.marks += marks_in(encoded)
+
+    def _chain(self, hash_: str) -> None:
+        self._digest = digest((self._digest + hash_).encode())
+        self._records += 1
+
+
+def own_name(wanted: str) -> str:
+    """The name that a new tool_use gets: the wanted one, or one made of it where the API would not take it back."""
+    return wanted if _NAME.fullmatch(wanted) else _NEITHER.sub("_", wanted)[:128] or "_"
+
+
+def _encoded(joining: Joining) -> bytes:
+    if joining.form == "text":
+        return b'{"role":"%b","content":%b}' % (joining.role.encode(), joining.kept[0].encoded)
+    return _message(joining.role, [k.encoded for k in joining.kept])
+
+
+def _message(role: str, blocks: Sequence[bytes]) -> bytes:
+    return b'{"role":"%b","content":[%b]}' % (role.encode(), b",".join(blocks))
+
+
+def _packed(skeletons: Sequence[dict[str, Any]]) -> bytes:
+    return encode(skeletons)
+
+
+def weight_of(encoded: bytes) -> int:
+    """The bytes of an encoded message, with each picture or document at a flat rate."""
+    weight = len(encoded)
+    if b"base64" in encoded:
+        for data in _BASE64.finditer(encoded):
+            weight += _BASE64_WEIGHT - len(data.group())
+    return weight

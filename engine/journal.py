@@ -1,0 +1,236 @@
+"""What is written into the audit log, and how: the one place that decides it.
+
+Records hold names, numbers and commitments. Contents (texts, inputs, results) go to the payload store beside the log,
+never into a record.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from looplatch.audit.protocol import AuditLog, Commitment
+from looplatch.encoding import encode, mend_surrogates
+from looplatch.kept import Kept
+from looplatch.machine import Move
+from looplatch.states.event import Event
+from looplatch.states.level import Level
+from looplatch.states.record import MAX_INT, Kind, Record
+from looplatch.states.state import State
+from looplatch.tools import Call, Outcome
+
+_NAME_LIMIT = 256  # characters of a name from outside that a record keeps
+
+
+def named(text: str) -> str:
+    """A name from outside as a record can hold it: no lone surrogates, and bounded."""
+    return mend_surrogates(text[:_NAME_LIMIT])
+
+
+class Journal:
+    """Writes one run's records. Every method is synchronous: when it returns, the record is written."""
+
+    def __init__(self, log: AuditLog) -> None:
+        self.log = log
+
+    # --- payloads
+
+    def keep(self, block: dict[str, Any]) -> Kept:
+        """Encode a content block, put it into the payload store, and describe it."""
+        encoded = encode(block)
+        return Kept(encoded, self._skeleton(block, encoded))
+
+    def keep_text(self, text: str) -> Kept:
+        """The same for a message whose content is one string."""
+        encoded = encode(text)
+        return Kept(encoded, self._skeleton({"type": "text"}, encoded))
+
+    def _skeleton(self, block: dict[str, Any], encoded: bytes) -> dict[str, Any]:
+        kept = self.log.keep(encoded)
+        skeleton: dict[str, Any] = {"type": named(str(block.get("type"))), "commitment": kept.hex, "bytes": kept.size}
+        match skeleton["type"], block:
+            case "tool_use" | "server_tool_use" | "mcp_tool_use", {"id": str(id_), "name": str(name)}:
+                skeleton |= {"id": named(id_), "name": named(name)}
+                if (caller := _caller(block)) is not None:
+                    skeleton["caller"] = named(caller)
+            case "tool_result", {"tool_use_id": str(id_)}:
+                skeleton |= {"tool_use_id": named(id_), "is_error": block.get("is_error") is True}
+            case _:
+                pass
+        return skeleton
+
+    # --- the run
+
+    def genesis(self, fields: dict[str, Any]) -> Record:
+        """What the run is made of."""
+        return self.log.append(Kind.GENESIS, fields)
+
+    def move(self, move: Move) -> Record:
+        """A move, with the verdict of every alternative and what the context changed."""
+        row = move.row
+        return self.log.append(
+            Kind.TRANSITION,
+            {
+                "source": str(move.source),
+                "event": type(move.event).__name__,
+                "fields": _clean(move.event),
+                "target": str(move.target),
+                "reason": None if row.reason is None else str(row.reason),
+                "strategy": None if row.strategy is None else str(row.strategy),
+                "terminal": None if row.terminal is None else str(row.terminal),
+                "guards": [list(verdict) for verdict in move.verdicts],
+                "change": {name: _plain(value) for name, value in move.change.items()},
+            },
+        )
+
+    def rejected(self, state: State, event: Event, verdicts: Sequence[tuple[str, bool]]) -> Record:
+        """An event that was refused."""
+        return self.log.append(
+            Kind.REJECTED,
+            {
+                "source": str(state),
+                "event": type(event).__name__,
+                "fields": _clean(event),
+                "target": str(state),
+                "reason": None,
+                "strategy": None,
+                "terminal": None,
+                "guards": [list(verdict) for verdict in verdicts],
+                "change": {},
+            },
+        )
+
+    def message(self, op: str, index: int, role: str, form: str, kept: Iterable[Kept], **more: Any) -> Record:
+        """A message that joined the history, or blocks that joined its last message."""
+        fields = {"op": op, "index": index, "role": role, "form": form, "blocks": [k.skeleton for k in kept], **more}
+        return self.log.append(Kind.MESSAGE, fields)
+
+    # --- effects
+
+    def model_begins(
+        self, model: str, max_tokens: int, attempt: int, sent: dict[str, Any], *, differs: str | None = None
+    ) -> Record:
+        """A request is about to be sent; `sent` names the message records that it consists of.
+
+        `differs`: why a retry is another request than the one before it.
+        """
+        return self._begin(
+            "model",
+            {
+                "model": named(model),
+                "max_tokens": min(max_tokens, MAX_INT),
+                "attempt": attempt,
+                "sent": sent,
+                "differs": differs,
+            },
+        )
+
+    def count_begins(self, model: str, sent: dict[str, Any]) -> Record:
+        """The API is about to be asked how many tokens a request has."""
+        return self._begin("count", {"model": named(model), "sent": sent})
+
+    def size_begins(self, model: str) -> Record:
+        """The API is about to be asked how large the model's window is."""
+        return self._begin("size", {"model": named(model)})
+
+    def note_begins(self, name: str, calls: Sequence[str]) -> Record:
+        """A hook is about to be asked for a note of what the tools of a turn did; the run goes on beside it."""
+        return self._begin("note", {"name": named(name), "calls": [named(call) for call in calls]})
+
+    def tool_begins(
+        self, call: Call, run: str, input_: str, blocks: Sequence[Kept], *, edited: str | None = None
+    ) -> Record:
+        """A tool is about to start. `input_` is its tool_use block's commitment, `blocks` what was new before it."""
+        return self._begin(
+            "tool",
+            {
+                "name": named(call.name),
+                "tool_use_id": call.id,
+                "idempotency_key": f"{run}:{call.id}",
+                "access": "read" if call.read_only else "write",
+                "input": input_,
+                "edited": edited,
+                "blocks": [kept.skeleton for kept in blocks],
+            },
+        )
+
+    def tool_ends(self, begin: Record, outcome: Outcome, result: Kept, full: Commitment | None) -> Record:
+        """A tool ended, one way or another. `full`: the whole text of a result that was too long to be sent."""
+        return self.ends(
+            begin,
+            str(outcome.cause),
+            {
+                "is_error": outcome.is_error,
+                "abandoned": outcome.abandoned,
+                "result": result.skeleton["commitment"],
+                "bytes": result.skeleton["bytes"],
+                "full": None if full is None else {"commitment": full.hex, "bytes": full.size},
+            },
+        )
+
+    def summary_begins(
+        self,
+        model: str,
+        level: Level,
+        max_tokens: int,
+        span: tuple[int, int] | None = None,
+        *,
+        by: str = "model",
+    ) -> Record:
+        """A summary is about to be asked for: of the messages in `span`, or of all that came before.
+
+        `by`: the model writes it, or the API, whose own compaction it is.
+        """
+        fields: dict[str, Any] = {"model": named(model), "level": str(level), "by": by}
+        fields["max_tokens"] = min(max_tokens, MAX_INT)
+        fields["span"] = None if span is None else list(span)
+        return self._begin("summary", fields)
+
+    def summary_ends(self, begin: Record, outcome: str, spent: dict[str, int], text: Commitment | None) -> Record:
+        """The summary is there, or is not to be had."""
+        return self._written(begin, outcome, spent, text)
+
+    def note_ends(self, begin: Record, outcome: str, spent: dict[str, int], text: Commitment | None) -> Record:
+        """The note is there, or there is none."""
+        return self._written(begin, outcome, spent, text)
+
+    def sleep_begins(self, delay_ms: int) -> Record:
+        """A wait before a retry begins."""
+        return self._begin("sleep", {"delay_ms": delay_ms})
+
+    def hook_begins(self, point: str, name: str) -> Record:
+        """A hook is about to be asked. `point`: what it is for, as `Hooks` names it."""
+        return self._begin("hook", {"point": point, "name": named(name)})
+
+    def ends(self, begin: Record, outcome: str, more: dict[str, Any] | None = None) -> Record:
+        """The effect that `begin` began has ended."""
+        fields = {"effect": begin.seq, "class": begin["class"], "outcome": outcome, **(more or {})}
+        return self.log.append(Kind.EFFECT_END, fields)
+
+    def _written(self, begin: Record, outcome: str, spent: dict[str, int], text: Commitment | None) -> Record:
+        kept = {"result": None if text is None else text.hex, "bytes": 0 if text is None else text.size}
+        return self.ends(begin, outcome, {"usage": spent, **kept})
+
+    def _begin(self, class_: str, fields: dict[str, Any]) -> Record:
+        return self.log.append(Kind.EFFECT_BEGIN, {"effect": self.log.head[0], "class": class_, **fields})
+
+
+def _caller(block: dict[str, Any]) -> str | None:
+    """Who made the call, where that was not the model itself."""
+    match block.get("caller"):
+        case {"type": str(kind)} if kind != "direct":
+            return kind
+        case _:
+            return None
+
+
+def _clean(event: Event) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in event.fields().items()}
+
+
+def _plain(value: object) -> object:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return max(-MAX_INT, min(value, MAX_INT))
+    if isinstance(value, list):
+        return [_plain(item) for item in cast("list[object]", value)]
+    return named(str(value)) if isinstance(value, str) else str(value)

@@ -1,0 +1,243 @@
+"""Loop: an agent, as its caller sets it up; each run of it is a walk through the table."""
+
+import os
+import random
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, get_args
+
+from looplatch.audit import Log
+from looplatch.audit.protocol import Durability, Entropy, Payloads
+from looplatch.clock import SystemClock
+from looplatch.hooks import Allow, Deny, Hooks
+from looplatch.model import SdkClient, default_client
+from looplatch.model.sdk import AsyncClient
+from looplatch.opening import Opening, checked_messages, new_run_id
+from looplatch.plan import Plan
+from looplatch.ports import Clock, ModelClient
+from looplatch.pricing import Price, pricer
+from looplatch.recovery.compression import Compression
+from looplatch.recovery.failure import Failure, is_prompt_too_long
+from looplatch.recovery.windows import ModelSize, model_size
+from looplatch.request import RequestParts
+from looplatch.resuming import read_resumption
+from looplatch.rules import Rule
+from looplatch.run import Run
+from looplatch.states.errors import UsageError
+from looplatch.states.limits import Limits
+from looplatch.states.state import WORKING, State
+from looplatch.tools import Toolbox, offered
+from looplatch.workplace import Pauses
+
+
+class Loop:
+    """An agent loop over the Messages API.
+
+    model: the model's name. tools: `Tool`s, `Toolset`s, the SDK's function tools and toolsets as they are, and plain
+    dicts for tools that the server runs. read_only: the names of tools that only read and do not say so themselves; the
+    others are writes. client: an async client of the SDK, or None: one is made from the environment when the first run
+    begins. system: the system prompt, a text or content blocks. max_tokens: of one answer; an answer that it cuts is
+    asked for once more with up to 64,000. params: further fields of each request, as they are, and the SDK's `betas`,
+    `extra_headers`, `extra_query`, `extra_body` and `timeout` (seconds). limits: what a run may spend. hooks: the
+    caller's code at named points.
+    rules: which calls may run, the first that matches decides; without one, what is given may run.
+    compression: when and how the history is made shorter, and whether prompts are cached. fallback_model: what retries
+    go to after repeated overload. price: of the model's tokens; None: by the price table of `looplatch[prices]`, if
+    that is installed.
+    log_dir: where runs without a log of their own write `{run}.jsonl`; None: in memory. payloads: "keep" contents
+    beside the log, or only a "digest" of them in it. durability: when records are on the disk itself; "none", "group"
+    (within 50 ms, and before each write tool) or "barrier".
+    window: tokens of prompt and output that the model takes; None: by the model's name, unbounded for unknown names.
+    is_overflow: what tells that a failed call was a prompt too long. clock, entropy, jitter: where time, salts and run
+    ids, and the spread of retries come from.
+
+    A loop holds nothing of its runs: any number may go on at once. Raises UsageError for what cannot work.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        tools: Iterable[object] = (),
+        read_only: Collection[str] = (),
+        client: AsyncClient | None = None,
+        system: str | Sequence[Mapping[str, Any]] | None = None,
+        max_tokens: int = 8_000,
+        params: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+        hooks: Hooks | None = None,
+        rules: Iterable[Rule] = (),
+        compression: Compression | None = None,
+        fallback_model: str | None = None,
+        price: Price | None = None,
+        log_dir: str | os.PathLike[str] | None = None,
+        payloads: Payloads = "keep",
+        durability: Durability = "group",
+        window: int | None = None,
+        is_overflow: Callable[[Failure], bool] = is_prompt_too_long,
+        clock: Clock | None = None,
+        entropy: Entropy = os.urandom,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        if not isinstance(model, str) or not model.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("model", f"{model!r} is no model's name", "Give a name, such as 'claude-sonnet-5'")
+        _check_count("max_tokens", max_tokens)
+        if window is not None:
+            _check_count("window", window)
+        if payloads not in get_args(Payloads):
+            raise UsageError("payloads", f"{payloads!r} is not known", "Use 'keep' or 'digest'")
+        if durability not in get_args(Durability):
+            raise UsageError("durability", f"{durability!r} is not known", "Use 'none', 'group' or 'barrier'")
+        _check_kind("fallback_model", fallback_model, str | None, "Give the name of a model")
+        if fallback_model is not None and (not fallback_model.strip() or fallback_model == model):
+            raise UsageError("fallback_model", f"{fallback_model!r} is no other model", "Give the name of another one")
+        _check_kind("limits", limits, Limits | None, "Give Limits(...)")
+        _check_kind("hooks", hooks, Hooks | None, "Give Hooks(...)")
+        _check_kind("compression", compression, Compression | None, "Give Compression(...)")
+        _check_kind("params", params, Mapping | None, "Give a dict of fields of the request")
+        offer = offered(tools, read_only)
+        compression = compression or Compression()
+        limits = limits or Limits()
+        size = model_size(model)
+        parts = RequestParts(
+            model=model, system=system, tools=offer.definitions, params=dict(params or {}), cache=compression.cache
+        )
+        if parts.manages_context and (compression.server_edits or compression.api_compaction):
+            named = "server_edits" if compression.server_edits else "api_compaction"
+            problem = f"it cannot be combined with Compression({named}=True)"
+            raise UsageError("params['context_management']", problem, "Leave one of them out")
+        self._client = client
+        self.plan = Plan(
+            parts=parts,
+            toolbox=Toolbox(offer.own),
+            max_tokens=max_tokens,
+            size=size if window is None else ModelSize(window=window, output=size.output),
+            window=window,
+            compression=compression,
+            fallback_model=fallback_model,
+            pricer=pricer(
+                price,
+                models=[one for one in (model, fallback_model, compression.summary_model) if one is not None],
+                needed=limits.max_cost_usd is not None,
+            ),
+            limits=limits,
+            hooks=hooks or Hooks(),
+            rules=_checked_rules(rules),
+            connect=lambda: self._model_client,
+            is_overflow=is_overflow,
+            clock=clock or SystemClock(),
+            entropy=entropy,
+            jitter=jitter,
+            log_dir=None if log_dir is None else Path(log_dir),
+            payloads=payloads,
+            durability=durability,
+        )
+
+    def run(
+        self,
+        prompt: str | Iterable[Mapping[str, Any]],
+        *,
+        log: str | os.PathLike[str] | None = None,
+        include_partial_messages: bool = False,
+        deadline_s: float | None = None,
+        pause_before: Iterable[str] = (),
+        pause_after: Iterable[str] = (),
+    ) -> Run:
+        """Make a run. It begins when it is awaited, entered or pulled from.
+
+        prompt: a text, or a list of messages, which may be a whole earlier history (`run.messages` and a new user
+        message go on with a conversation). log: the file of the audit log. include_partial_messages: the raw events of
+        the stream are handed out, too. deadline_s: seconds after which the run ends as aborted, if its
+        limits do not end it before. pause_before,
+        pause_after: names of states before or after whose work the run is suspended, until `resume`.
+        Raises UsageError for an empty prompt, and for messages that the API would refuse.
+        """
+        _check_kind("log", log, str | os.PathLike | None, "Give the path of a file")
+        return Run(
+            self.plan,
+            Opening(
+                run_id=new_run_id(self.plan.entropy),
+                messages=checked_messages(prompt),
+                partial=include_partial_messages,
+                pauses=Pauses(before=_states("pause_before", pause_before), after=_states("pause_after", pause_after)),
+                log=None if log is None else Path(log),
+                deadline_s=_earliest(_checked_deadline(deadline_s), self.plan.limits.max_wall_s),
+            ),
+        )
+
+    def resume(
+        self,
+        log: str | os.PathLike[str] | Log,
+        *,
+        approvals: Mapping[str, Allow | Deny] | None = None,
+        accept_changes: bool = False,
+        include_partial_messages: bool = False,
+        deadline_s: float | None = None,
+        pause_before: Iterable[str] = (),
+        pause_after: Iterable[str] = (),
+    ) -> Run:
+        """Take a run up again where its log leaves it: after a suspension, a pause, or the death of its process.
+
+        What has ended is not done again. Of what was in flight, reads run again, and so do writes whose tool is
+        idempotent; of another write the model is told that its effect is unknown.
+        log: the file, or the `Log` of a run in memory. approvals: decisions on calls that are awaited, by tool_use id;
+        the run stays suspended while others are. accept_changes: go on although the loop is not the one that the run
+        began with. deadline_s: seconds from now; None: what was left of the run's own, which rested meanwhile.
+        The others are as for `run`.
+        Raises UsageError, and writes nothing, for a run that has ended or cannot go on, for a loop that has changed
+        (naming the difference) and for calls that are not awaited; AuditError for a log that is damaged.
+        """
+        return Run(
+            self.plan,
+            read_resumption(
+                self.plan,
+                log,
+                approvals=approvals or {},
+                accept_changes=accept_changes,
+                partial=include_partial_messages,
+                pauses=Pauses(before=_states("pause_before", pause_before), after=_states("pause_after", pause_after)),
+                deadline_s=_checked_deadline(deadline_s),
+            ),
+        )
+
+    @cached_property
+    def _model_client(self) -> ModelClient:
+        return SdkClient(self._client if self._client is not None else default_client())
+
+
+def _check_count(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise UsageError(name, f"{value!r} is not allowed", "Give a whole number of at least 1")
+
+
+def _checked_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    _check_kind("rules", rules, Iterable, "Give a list of Rule(...)")
+    listed = tuple(rules)
+    for place, rule in enumerate(listed):
+        _check_kind(f"rules[{place}]", rule, Rule, "Give Rule('deny', 'name of a tool'), for example")
+    return listed
+
+
+def _states(name: str, given: Iterable[str]) -> frozenset[State]:
+    names = [given] if isinstance(given, str) else list(given)
+    if unknown := [state for state in names if state not in WORKING]:
+        raise UsageError(name, f"no working states: {', '.join(map(str, unknown))}", f"Use {', '.join(WORKING)}")
+    return frozenset(map(State, names))
+
+
+def _checked_deadline(deadline_s: object) -> float | None:
+    if deadline_s is None:
+        return None
+    if isinstance(deadline_s, bool) or not isinstance(deadline_s, int | float) or not 0 <= deadline_s < 1e9:
+        raise UsageError("deadline_s", f"{deadline_s!r} is not allowed", "Give seconds from 0 on, or None")
+    return deadline_s
+
+
+def _earliest(*bounds: float | None) -> float | None:
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def _check_kind(name: str, value: object, kind: Any, mend: str) -> None:
+    if not isinstance(value, kind):
+        raise UsageError(name, f"{value!r:.200} is not allowed", mend)

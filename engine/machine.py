@@ -1,0 +1,188 @@
+"""The machine: a table compiled to `transitions`, the one place where a run's state changes.
+
+It takes an event and returns a `Move`: which row held, what every guard said, what the context became, and the
+commands that follow. It performs nothing, and knows neither clock nor chance.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import transitions
+
+from looplatch.states.commands import Command
+from looplatch.states.context import TOTALS, Context
+from looplatch.states.errors import IllegalTransition, NoGuardPassed, RefusedEvent
+from looplatch.states.event import Event
+from looplatch.states.record import MAX_INT
+from looplatch.states.state import State
+from looplatch.states.table import TABLE
+from looplatch.states.transition import Counter, Table, Transition
+
+
+class CounterExceeded(RefusedEvent):
+    """A row would raise a counter beyond its bound: the guards of the table let a run go on that must end."""
+
+    def __init__(
+        self,
+        counter: str,
+        bound: int,
+        row: str,
+        *,
+        state: str,
+        event: str,
+        verdicts: Mapping[str, bool],
+        legal: Sequence[str],
+    ) -> None:
+        text = f"the counter {counter} is at its bound of {bound} and cannot be raised by {row}; guard that row"
+        super().__init__(text, state, event, verdicts, legal)
+        self.counter = counter
+        self.bound = bound
+        self.row = row
+
+
+@attrs.frozen(kw_only=True)
+class Move:
+    """One accepted event. `target` equals `source` for a row that stays; `change` holds what the context changed."""
+
+    source: State
+    event: Event
+    target: State
+    row: Transition
+    verdicts: tuple[tuple[str, bool], ...]
+    change: dict[str, Any]
+    context: Context
+
+    @property
+    def commands(self) -> tuple[Command, ...]:
+        """What the driver has to do now, in order."""
+        return self.row.commands
+
+
+@attrs.define(eq=False, kw_only=True)
+class Cursor:
+    """Where one run stands. Only `Machine` changes it."""
+
+    state: str
+    context: Context
+
+
+class _CompiledRow(transitions.Transition):
+    """A row as `transitions` takes it. There are no callbacks in this machine, so none are looked for around a move."""
+
+    def __init__(self, *args: Any, row: Transition, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.row = row
+
+    def execute(self, event_data: transitions.EventData) -> bool:
+        """Change the state, if this is the row that holds: every guard was asked already."""
+        if event_data.kwargs["row"] is not self.row:
+            return False
+        if self.dest is not None:
+            event_data.machine.set_state(self.dest, event_data.model)
+        return True
+
+
+class _Compiled(transitions.Machine):
+    """A table as `transitions` takes it."""
+
+    transition_cls = _CompiledRow
+
+
+class Machine:
+    """A compiled table. Built once, shared by all runs; it holds nothing of any of them."""
+
+    def __init__(self, table: Table = TABLE) -> None:
+        self.table = table
+        self._start = {counter.name: counter.start for counter in table.counters}
+        self._states = {str(state): state for state in table.states}
+        self._counters = {counter.name: counter for counter in table.counters}
+        self._machine = _Compiled(
+            model=None,
+            states=[str(state) for state in table.states],
+            initial=str(table.initial),
+            send_event=True,
+            auto_transitions=False,
+            queued=False,
+        )
+        for state in table.states:
+            for row in table.rows:
+                if state in row.sources:
+                    self._machine.add_transition(
+                        row.event.__name__,
+                        str(state),
+                        None if row.target is None else str(row.target),
+                        row=row,
+                    )
+
+    def start(self, context: Context) -> Cursor:
+        """Return a cursor in the initial state."""
+        return Cursor(state=str(self.table.initial), context=context)
+
+    def restore(self, cursor: Cursor, context: Context) -> None:
+        """Give a cursor the context that a log tells of, its limits above all; no move is made."""
+        cursor.context = context
+
+    def send(self, cursor: Cursor, event: Event) -> Move:
+        """Move `cursor` by `event`.
+
+        Raises IllegalTransition when the state has no row for the event, NoGuardPassed when not exactly one guard
+        holds, CounterExceeded when the row would raise a counter beyond its bound; the cursor is unchanged then.
+        """
+        source, context = self._states[cursor.state], cursor.context
+        kind = type(event)
+        rows = self.table.alternatives(source, kind)
+        if not rows:
+            raise IllegalTransition(source, kind.__name__, self.table.legal_events(source))
+        verdicts = tuple([(row.guard.name, row.guard.test(context, event)) for row in rows])
+        taken = [row for row, (_, verdict) in zip(rows, verdicts, strict=True) if verdict is True]
+        if len(taken) != 1:
+            raise NoGuardPassed(source, kind.__name__, dict(verdicts), self.table.legal_events(source))
+        row = taken[0]
+        if row.raises and (spent := self._spent(context, row)) is not None:
+            legal = self.table.legal_events(source)
+            bound = spent.bound_in(context)
+            raise CounterExceeded(
+                spent.name, bound, row.name, state=source, event=kind.__name__, verdicts=dict(verdicts), legal=legal
+            )
+        change = self._change(context, row, event)
+        if self._machine.events[kind.__name__].trigger(cursor, row=row) is not True:
+            raise NoGuardPassed(source, kind.__name__, dict(verdicts), self.table.legal_events(source))
+        if change:
+            cursor.context = context.changed(change)
+        return Move(
+            source=source,
+            event=event,
+            target=self._states[cursor.state],
+            row=row,
+            verdicts=verdicts,
+            change=change,
+            context=cursor.context,
+        )
+
+    def verdicts(self, state: State, context: Context, event: Event) -> tuple[tuple[str, bool], ...]:
+        """What every alternative of `event` in `state` says, in the table's order; empty where the event is illegal."""
+        return tuple(
+            (row.guard.name, row.guard.test(context, event)) for row in self.table.alternatives(state, type(event))
+        )
+
+    def _spent(self, context: Context, row: Transition) -> Counter | None:
+        """The counter that `row` would raise beyond its bound, if there is one."""
+        counters = (self._counters[name] for name in row.raises)
+        return next((one for one in counters if getattr(context, one.name) >= one.bound_in(context)), None)
+
+    def _change(self, context: Context, row: Transition, event: Event) -> dict[str, Any]:
+        """The fields of the context that `row` changes, with their new values."""
+        new: dict[str, Any] = dict(row.sets)
+        if row.reason is not None:
+            new["reason"] = row.reason
+        for name in row.takes:
+            new[name] = getattr(event, name)
+        for name in row.resets:
+            new[name] = self._start[name]
+        for name in row.raises:
+            new[name] = getattr(context, name) + 1
+        if row.adds:
+            for name in TOTALS:
+                new[name] = min(getattr(context, name) + getattr(event, name), MAX_INT)  # what a record can hold
+        return {name: value for name, value in new.items() if value != getattr(context, name)}

@@ -1,0 +1,28 @@
+"""Reading an answer to its end, where nothing is done with it meanwhile."""
+
+from looplatch.model.assembly import Assembly
+from looplatch.ports import ModelClient, ModelRequest
+from looplatch.recovery.failure import STREAM_CUT, Failure, ModelCallFailed
+
+
+async def read_answer(client: ModelClient, request: ModelRequest, assembly: Assembly) -> None:
+    """Send a request and read its whole answer into `assembly`. Raises ModelCallFailed when it does not come."""
+    stream = await client.open(request)
+    try:
+        while not assembly.complete:
+            event = await stream.read()
+            if event is None:
+                cut = Failure(type=STREAM_CUT, status=200, message="the answer ended before its message_stop")
+                raise ModelCallFailed(cut)
+            assembly.feed(event)
+    finally:
+        await stream.close()
+
+
+def text_of(assembly: Assembly) -> str:
+    """The text of a whole answer. Raises ModelCallFailed where it was cut, or has none."""
+    text = "".join(str(block["text"]) for block in assembly.content if block.get("type") == "text").strip()
+    if assembly.stop_reason not in ("end_turn", "stop_sequence") or not text:
+        told = f"it ended with the stop reason {assembly.stop_reason}" if text else "it has no text"
+        raise ModelCallFailed(Failure(type="no_text", status=200, message=told, should_retry=False))
+    return text

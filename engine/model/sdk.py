@@ -1,0 +1,214 @@
+"""The model client over the Anthropic SDK, whichever of its async clients that is.
+
+The SDK gives authentication, headers, connection pool, timeouts and typed errors. Neither its request models, nor its
+event models, nor its retries are used: a request is bytes, an event is a dict, and a retry is a move of the machine.
+`anthropic` is imported on first use, since that takes a second.
+"""
+
+import inspect
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, overload
+from urllib.parse import quote
+
+from looplatch.encoding import decode
+from looplatch.model.failures import failure_of, request_id_of
+from looplatch.model.shapes import is_object
+from looplatch.model.streams import ByteStream, ItemStream
+from looplatch.ports import ModelRequest, ModelStream
+from looplatch.recovery.failure import CLIENT_ERROR, BadStream, Failure, ModelCallFailed
+from looplatch.recovery.windows import ModelSize
+from looplatch.states.errors import UsageError
+
+if TYPE_CHECKING:
+    import anthropic
+
+_PATH: Final = "/v1/messages"
+_COUNT_PATH: Final = "/v1/messages/count_tokens"
+_MODEL_PATH: Final = "/v1/models/"
+_ASIDE_TIMEOUT_S: Final = 30.0  # for what is asked beside the talk: the run goes on without it
+_BETA_PATH: Final = "/v1/messages?beta=true"  # written so, since clients that rewrite the path compare it
+# The methods in which a client may look into a request's body, or choose how its stream is read.
+_HOOKS: Final = ("request", "post", "_prepare_options", "_build_request", "_make_sse_decoder")
+_NO_STREAMS: Final = ("application/json", "text/html")
+
+
+class AsyncClient(Protocol):
+    """What is used of an async client of the SDK; all of them fit (plain, Bedrock, Vertex, Foundry ...)."""
+
+    @property
+    def middleware(self) -> Sequence[object]:
+        """What the client runs around each request."""
+        ...
+
+    def with_options(self, *, max_retries: int) -> Self:
+        """Return a copy of the client with other options."""
+        ...
+
+    async def get(self, path: str, *, cast_to: type[object], options: "anthropic.RequestOptions" = ...) -> object:
+        """Send a GET request and return its answer, decoded."""
+        ...
+
+    @overload
+    async def post(
+        self,
+        path: str,
+        *,
+        cast_to: type[object],
+        body: object | None = None,
+        options: "anthropic.RequestOptions" = ...,
+    ) -> object:
+        """Send a POST request and return its answer, decoded."""
+        ...
+
+    @overload
+    async def post(
+        self,
+        path: str,
+        *,
+        cast_to: type[object],
+        body: object | None = None,
+        content: bytes | None = None,
+        options: "anthropic.RequestOptions" = ...,
+        stream: Literal[True],
+        stream_cls: "type[anthropic.AsyncStream[object]]",
+    ) -> "anthropic.AsyncStream[object]":
+        """Send a POST request and return the stream of its answer."""
+        ...
+
+
+class SdkClient:
+    """A ModelClient over an async client of the SDK."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        """`client` is used through a copy without retries; it stays the caller's to close.
+
+        Raises UsageError for a client that is not async.
+        """
+        if not inspect.iscoroutinefunction(getattr(client, "post", None)):
+            name = type(client).__name__
+            raise UsageError(
+                "client", f"{name} is no async client of the anthropic SDK", "Pass anthropic.AsyncAnthropic()"
+            )
+        self.client = client.with_options(max_retries=0)
+        self._reads_requests = reads_requests(self.client)
+
+    async def open(self, request: ModelRequest) -> ModelStream:
+        """See `ModelClient.open`."""
+        import anthropic
+
+        try:
+            stream = await self._post(request)
+        except Exception as error:
+            raise ModelCallFailed(failure_of(error)) from error
+        # Middleware may answer by itself, with anything.
+        if not isinstance(stream, anthropic.AsyncStream):  # pyright: ignore[reportUnnecessaryIsInstance]
+            answered = f"the client's middleware answered with {type(stream).__name__}, not with a stream"
+            raise ModelCallFailed(Failure(type=CLIENT_ERROR, message=answered))
+        response = stream.response
+        content_type = response.headers.get("content-type", "")
+        if content_type.startswith(_NO_STREAMS):
+            await response.aclose()
+            problem = f"the answer is {content_type}, not a stream of events; does what stands before the API stream?"
+            raise BadStream(problem, request_id=request_id_of(response.headers))
+        return ItemStream(stream) if self._reads_requests else ByteStream(response)
+
+    async def count(self, request: ModelRequest) -> int:
+        """See `ModelClient.count`."""
+        options, beta = _options(request, _ASIDE_TIMEOUT_S)
+        try:
+            counted = await self.client.post(
+                f"{_COUNT_PATH}?beta=true" if beta else _COUNT_PATH,
+                cast_to=object,
+                body=decode(request.body),
+                options=options,
+            )
+        except Exception as error:
+            raise ModelCallFailed(failure_of(error)) from error
+        tokens = _number(counted, "input_tokens")
+        if tokens is None:
+            raise BadStream(f"the answer counts no tokens: {counted!r:.200}")
+        return tokens
+
+    async def size(self, model: str) -> ModelSize:
+        """See `ModelClient.size`."""
+        try:
+            told = await self.client.get(
+                _MODEL_PATH + quote(model, safe=""), cast_to=object, options={"timeout": _ASIDE_TIMEOUT_S}
+            )
+        except Exception as error:
+            raise ModelCallFailed(failure_of(error)) from error
+        return ModelSize(window=_number(told, "max_input_tokens"), output=_number(told, "max_tokens"))
+
+    async def _post(self, request: ModelRequest) -> "anthropic.AsyncStream[object]":
+        import anthropic
+
+        options, beta = _options(request)
+        path = _BETA_PATH if beta else _PATH
+        if self._reads_requests:
+            return await self.client.post(
+                path,
+                cast_to=object,
+                body=decode(request.body),
+                options=options,
+                stream=True,
+                stream_cls=anthropic.AsyncStream[object],
+            )
+        return await self.client.post(
+            path,
+            cast_to=object,
+            content=request.body,
+            options=options,
+            stream=True,
+            stream_cls=anthropic.AsyncStream[object],
+        )
+
+
+def _options(request: ModelRequest, timeout_s: float | None = None) -> "tuple[anthropic.RequestOptions, bool]":
+    """What goes beside the body, and whether it is a request to the beta of the API."""
+    query = dict(request.query)
+    beta = query.pop("beta", None) in ("true", True)
+    options: anthropic.RequestOptions = {"headers": request.headers, "params": query}
+    bound = timeout_s if request.timeout_s is None else request.timeout_s
+    if bound is not None:
+        options["timeout"] = bound
+    return options, beta
+
+
+def _number(answer: object, name: str) -> int | None:
+    """A number of tokens in an answer, above 0."""
+    value = answer.get(name) if is_object(answer) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def reads_requests(client: AsyncClient) -> bool:
+    """Return whether `client` may look into the bodies of requests, or reads another kind of stream.
+
+    Bedrock and Vertex move fields of the body into the path, middleware may do anything, and so may a subclass of the
+    caller's. Such a client gets the request as a dict and its stream is read through the SDK; only one that leaves both
+    alone, as AsyncAnthropic does, gets bytes and is read as bytes.
+    """
+    import anthropic
+
+    if client.middleware:
+        return True
+    plain = anthropic.AsyncAnthropic
+    return any(getattr(getattr(client, hook), "__func__", None) is not getattr(plain, hook) for hook in _HOOKS)
+
+
+def default_client() -> "anthropic.AsyncAnthropic":
+    """Return a client made from the environment, as the SDK resolves it (key, token, profile, workload identity).
+
+    Raises UsageError where that gives nothing to authenticate with.
+    """
+    import anthropic
+
+    mend = "Set ANTHROPIC_API_KEY (or ANTHROPIC_AUTH_TOKEN), or pass client="
+    try:
+        client = anthropic.AsyncAnthropic()
+    except anthropic.AnthropicError as error:
+        problem = f"the environment's credentials cannot be loaded: {str(error).rstrip('.')}"
+        raise UsageError("client", problem, mend) from error
+    sent = {name.lower() for name in client.default_headers}
+    if client.credentials is None and not sent & {"authorization", "x-api-key"}:
+        raise UsageError("client", "no API key and no token was found, so nothing was sent", mend)
+    return client

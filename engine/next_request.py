@@ -1,0 +1,122 @@
+"""The next request of a run: the loop's parts, and what this run has made different."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from looplatch.ports import ModelRequest
+from looplatch.recovery.failure import Failure, trouble_of
+from looplatch.recovery.server_edits import BETA as CONTEXT_BETA
+from looplatch.recovery.server_edits import context_management
+from looplatch.recovery.strategies.max_output_tokens_escalate import asked_too_much
+from looplatch.request import COMPACTION_BETA
+from looplatch.states.context import Context
+from looplatch.states.trouble import TroubleKind
+from looplatch.workplace import Workplace
+
+FALLBACK: Final = "fallback_model"  # why a retry is another request: another model is asked
+LOWER_LIMIT: Final = "max_tokens"  # why it is: the answer may not be as long as was asked
+_MARGIN: Final = 0.02  # of the window: what an estimate may be off when an answer is to have all that is left
+
+
+class NextRequest:
+    """Makes each request of a run from the history as it is."""
+
+    def __init__(self, at: Workplace) -> None:
+        self._at = at
+        self._previous: str | None = None  # the id of the answer before
+        self._thinks = True
+        self._last: tuple[str, int] | None = None  # the model and the limit of the last request
+
+    def model(self, context: Context) -> str:
+        """The model that is asked now."""
+        return (context.fallback and self._at.plan.fallback_model) or self._at.plan.parts.model
+
+    def limit(self, context: Context, tokens: int) -> int:
+        """The max_tokens of a request whose prompt has so many tokens.
+
+        An escalated limit is lowered to what the window leaves; the ordinary one is not, since less would be no answer.
+        """
+        sizes, ordinary, room = self._at.sizes, self.ordinary_limit, self.room(tokens)
+        wanted = context.output_limit if sizes.output is None else min(context.output_limit, sizes.output)
+        return max(ordinary, wanted if room is None else min(wanted, room))
+
+    def room(self, tokens: int) -> int | None:
+        """What a prompt of about so many tokens leaves for the answer to it; None where no window is known."""
+        window = self._at.sizes.window
+        return None if window is None else window - tokens - int(_MARGIN * window)
+
+    @property
+    def ordinary_limit(self) -> int:
+        """The max_tokens of a request that is not escalated: more than what it may think, or the API refuses it."""
+        plan = self._at.plan
+        limit = self._at.sizes.answer(plan.max_tokens)
+        match plan.parts.params.get("thinking"):
+            case {"type": "enabled", "budget_tokens": int(budget)} if self._thinks:
+                return max(limit, min(plan.max_tokens, budget + 1))
+            case _:
+                return limit
+
+    def answered(self, message_id: str | None) -> None:
+        """An answer has come whole."""
+        self._previous = message_id or self._previous
+
+    def fall_back(self, *, mid_turn: bool) -> None:
+        """The next request goes to the fallback model. `mid_turn`: thinking was dropped from a turn with open tools.
+
+        The API wants such a turn to begin with its thinking as long as thinking is on.
+        """
+        match self._at.plan.parts.params.get("thinking"):
+            case {"type": "enabled"} if mid_turn:
+                self._thinks = False
+            case _:
+                pass
+
+    def difference(self, context: Context, max_tokens: int) -> str | None:
+        """Why the next request, a retry, is not the one before it."""
+        model, limit = self._last or (self.model(context), max_tokens)
+        if model != self.model(context):
+            return FALLBACK
+        return LOWER_LIMIT if max_tokens < limit else None
+
+    def trouble(self, max_tokens: int, failure: Failure) -> TroubleKind:
+        """Which trouble it is that a request with this limit failed.
+
+        Where only the answer was to be longer than the window allows, the same request will do with a lower limit.
+        """
+        trouble = trouble_of(failure, is_overflow=self._at.plan.is_overflow)
+        if trouble is TroubleKind.OVERFLOW and asked_too_much(failure, max_tokens, self.ordinary_limit):
+            return TroubleKind.TRANSIENT
+        return trouble
+
+    def make(self, context: Context, max_tokens: int) -> ModelRequest:
+        """The next request to the model."""
+        self._last = self.model(context), max_tokens
+        changes = self._changes()
+        return self._at.plan.parts.request(
+            self._at.history.body(),
+            max_tokens=max_tokens,
+            model=self.model(context),
+            marks=self._at.history.marks,
+            changes=changes,
+            betas=self._betas(changes),
+            previous=self._previous,
+        )
+
+    def counting(self, context: Context) -> ModelRequest:
+        """The request that counts the tokens of the next one."""
+        changes = self._changes()
+        return self._at.plan.parts.count_request(
+            self._at.history.body(), model=self.model(context), changes=changes, betas=self._betas(changes)
+        )
+
+    def _changes(self) -> dict[str, Any]:
+        changes: dict[str, Any] = {} if self._thinks else {"thinking": {"type": "disabled"}}
+        at = self._at
+        edits = context_management(at.plan.compression, at.sizes.window, self.ordinary_limit)
+        return changes if edits is None else {**changes, "context_management": edits}
+
+    def _betas(self, changes: Mapping[str, Any]) -> tuple[str, ...]:
+        history = self._at.history
+        compacted = len(history) > 0 and history.role(0) == "assistant"  # only the API's own block may come first
+        edits = (CONTEXT_BETA,) if "context_management" in changes else ()
+        return (*edits, COMPACTION_BETA) if compacted else edits

@@ -1,0 +1,218 @@
+"""The opening of a run: what it starts from, and its first records."""
+
+import importlib.metadata
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import attrs
+
+from looplatch.audit import AuditLog, JsonlLog, MemoryLog, mirror_to
+from looplatch.driver import Driver
+from looplatch.encoding import EncodeError, decode, encode
+from looplatch.history import History
+from looplatch.journal import Journal
+from looplatch.messages import SystemMessage
+from looplatch.outbox import Outbox
+from looplatch.plan import Plan
+from looplatch.recovery.closing import with_turns_closed
+from looplatch.recovery.validity import history_problems
+from looplatch.states.errors import UsageError
+from looplatch.states.events import RunStarted
+from looplatch.states.table import TABLE
+from looplatch.workplace import Pauses, Workplace
+
+
+@attrs.frozen(kw_only=True)
+class Opening:
+    """What one run starts from. `messages` are plain API dicts, checked."""
+
+    run_id: str
+    messages: Sequence[dict[str, Any]] = attrs.field(repr=False)
+    partial: bool = False
+    pauses: Pauses = attrs.field(factory=Pauses)
+    log: Path | None = None
+    deadline_s: float | None = None
+
+    def copied(self) -> list[dict[str, Any]]:
+        """The messages, made anew."""
+        return cast("list[dict[str, Any]]", decode(encode(self.messages)))
+
+    def open(self, plan: Plan) -> Driver:
+        """See `open_run`."""
+        return open_run(plan, self)
+
+
+class Beginning(Protocol):
+    """What a run begins with: an opening, or what another process left of the run."""
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        ...
+
+    @property
+    def deadline_s(self) -> float | None:
+        """Seconds from now after which the run ends, or None."""
+        ...
+
+    def copied(self) -> list[dict[str, Any]]:
+        """The messages at its beginning, made anew."""
+        ...
+
+    def open(self, plan: Plan) -> Driver:
+        """Open the log and make the first move. Sends nothing; raises UsageError or AuditError."""
+        ...
+
+
+def new_run_id(entropy: Callable[[int], bytes]) -> str:
+    """A new run id: a random UUID."""
+    return str(uuid.UUID(bytes=entropy(16), version=4))
+
+
+def checked_messages(prompt: str | Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A prompt, or a whole history, as messages of plain API dicts.
+
+    Calls that an earlier run left to the server, and after which the user says more, get a result that tells so.
+    Raises UsageError for what the API would refuse.
+    """
+    if isinstance(prompt, str):
+        if not prompt.strip():
+            raise UsageError("prompt", "it is empty", "Say what the model is to do")
+        return [{"role": "user", "content": prompt}]
+    given: list[Mapping[str, Any]] = _listed(prompt)
+    for place, message in enumerate(given):
+        if not isinstance(message, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("messages", f"messages.{place} is no message: {message!r:.200}", "Give plain dicts")
+        if unknown := set(message) - {"role", "content"}:
+            names = ", ".join(sorted(map(str, unknown)))
+            raise UsageError(
+                "messages", f"messages.{place} has fields the API does not take: {names}", "Leave them out"
+            )
+    try:
+        messages = cast("list[dict[str, Any]]", decode(encode([_plain(message) for message in given])))
+    except EncodeError as error:
+        raise UsageError("messages", f"they cannot be written as JSON: {error}", "Give plain dicts") from error
+    messages = with_turns_closed(messages)
+    if problems := list(history_problems(messages)):
+        raise UsageError("messages", "; ".join(problems), "Mend the history: the API would refuse it")
+    return messages
+
+
+def _listed(prompt: object) -> list[Any]:
+    if isinstance(prompt, Iterable) and not isinstance(prompt, Mapping | bytes):
+        return list(prompt)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    raise UsageError("prompt", f"{prompt!r:.200} is neither a text nor a list of messages", "Give one of them")
+
+
+def _plain(value: object) -> object:
+    """Content blocks of the SDK as dicts; all else as it is."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in cast("dict[object, object]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in cast("Sequence[object]", value)]
+    to_dict = getattr(value, "to_dict", None)
+    return to_dict() if callable(to_dict) else value
+
+
+def open_run(plan: Plan, opening: Opening) -> Driver:
+    """Open the log, write the first records, make the first move. Sends nothing; raises UsageError or AuditError."""
+    plan.connect()
+    log = _open_log(plan, opening)
+    try:
+        at = Workplace(
+            plan=plan,
+            journal=Journal(log),
+            history=History(),
+            outbox=Outbox(),
+            partial=opening.partial,
+            pauses=opening.pauses,
+        )
+        at.journal.genesis(_genesis(plan, opening))
+        at.outbox.push(announced(plan, log))
+        for message in opening.messages:
+            _join(at, message)
+        driver = Driver(at)
+        driver.send(RunStarted())
+    except BaseException:
+        log.close()
+        raise
+    return driver
+
+
+def _join(at: Workplace, message: dict[str, Any]) -> None:
+    role, content = message["role"], message["content"]
+    if isinstance(content, str):
+        at.join(role, [at.journal.keep_text(content)], form="text")
+    else:
+        at.join(role, [at.journal.keep(block) for block in content])
+        at.history.tool_use_ids.update(str(block["id"]) for block in content if block.get("type") == "tool_use")
+
+
+def _open_log(plan: Plan, opening: Opening) -> AuditLog:
+    path = opening.log
+    if path is None and plan.log_dir is not None:
+        path = plan.log_dir / f"{opening.run_id}.jsonl"
+    mirror = mirror_to()
+    if path is None:
+        return MemoryLog(opening.run_id, payloads=plan.payloads, clock=plan.clock, entropy=plan.entropy, mirror=mirror)
+    return JsonlLog(
+        path,
+        opening.run_id,
+        durability=plan.durability,
+        payloads=plan.payloads,
+        clock=plan.clock,
+        entropy=plan.entropy,
+        mirror=mirror,
+        disk=plan.disk,
+    )
+
+
+_version = cache(importlib.metadata.version)  # it reads files, which takes longer than all else that opens a run
+
+
+def _genesis(plan: Plan, opening: Opening) -> dict[str, Any]:
+    deadline = opening.deadline_s
+    return {
+        **versions(),
+        **settings_of(plan),
+        "deadline_ms": None if deadline is None else int(deadline * 1000),
+        "durability": plan.durability,
+        "payloads": plan.payloads,
+        "parent": None,
+    }
+
+
+def versions() -> dict[str, str]:
+    """What writes a log, for its genesis and where another process goes on with it."""
+    return {
+        "library": f"looplatch {_version('looplatch')}",
+        "sdk": f"anthropic {_version('anthropic')}",
+    }
+
+
+def settings_of(plan: Plan) -> dict[str, Any]:
+    """What a run must be resumed with, as its genesis has it."""
+    return {
+        "model": plan.parts.model,
+        **plan.parts.digests(),
+        "limits": plan.limits.fields(),
+        "table": TABLE.fingerprint,
+    }
+
+
+def announced(plan: Plan, log: AuditLog, **more: object) -> SystemMessage:
+    """The first message of a run, or of its resumption, for the consumer."""
+    return SystemMessage(
+        subtype="init",
+        data={
+            "run_id": log.run,
+            "model": plan.parts.model,
+            "tools": [str(tool.get("name")) for tool in plan.parts.tools],
+            "max_turns": plan.limits.max_turns,
+            "log": None if log.file is None else str(log.file),
+            **more,
+        },
+    )

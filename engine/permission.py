@@ -1,0 +1,88 @@
+"""Permission: whether a call may run, by the rules and the caller's hook; the stricter of the two holds."""
+
+import asyncio
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import attrs
+
+from looplatch.encoding import decode, encode
+from looplatch.hooks import Allow, Ask, Deny, ToolCallContext, hook_name
+from looplatch.rules import decided
+from looplatch.states.record import Record
+from looplatch.tools import Asked, Call, Denial
+from looplatch.workplace import Workplace
+
+Verdict = Allow | Deny | Ask
+BY_RULE = "a rule forbids it"
+
+
+@attrs.define
+class Permission:
+    """Permission for the calls of one answer. `checked` looks another input up, as the call's own was."""
+
+    at: Workplace
+    turn: int
+    checked: Callable[[Call, dict[str, Any]], Call]
+    _asking: dict[str, Record] = attrs.field(init=False, factory=dict[str, Record])  # begins of hooks, by call
+
+    async def permit(self, call: Call) -> Call | Denial | Asked:
+        """Whether `call` may run. Raises what the hook raises."""
+        rules = self.at.plan.rules
+        rule = decided(rules, call.name, call.input)
+        if rule == "deny":
+            return Denial(message=BY_RULE)
+        match await self._ask_hook(call):
+            case Deny(message=message, interrupt=interrupt):
+                return Denial(message=message, interrupt=interrupt)
+            case Ask():
+                return Asked()
+            case Allow(updated_input=None):
+                return Asked() if rule == "ask" else call
+            case Allow(updated_input=updated):
+                given = own_input(updated)
+                edited = decided(rules, call.name, given)
+                if edited == "deny":
+                    return Denial(message=BY_RULE)
+                return Asked() if "ask" in (rule, edited) else self.checked(call, given)
+
+    def give_up(self) -> None:
+        """Record the end of hooks that were abandoned: they did not end when they were asked to."""
+        while self._asking:
+            _, begin = self._asking.popitem()
+            self.at.journal.ends(begin, "abandoned")
+
+    async def _ask_hook(self, call: Call) -> Verdict:
+        hook = self.at.plan.hooks.before_tool
+        if hook is None:
+            return Allow()
+        self._asking[call.id] = self.at.journal.hook_begins("before_tool", hook_name(hook))
+        about = ToolCallContext(
+            run_id=self.at.journal.log.run,
+            turn=self.turn,
+            tool_use_id=call.id,
+            name=call.name,
+            input=copy.deepcopy(call.input),
+            read_only=call.read_only,
+        )
+        try:
+            verdict = await hook(about)
+            if not isinstance(cast("object", verdict), Verdict):
+                raise TypeError(f"{hook_name(hook)} must return Allow, Deny or Ask, not {verdict!r}")
+        except BaseException as error:
+            self._ended(call, type(error).__name__)
+            raise
+        self._ended(call, type(verdict).__name__)
+        return verdict
+
+    def _ended(self, call: Call, outcome: str) -> None:
+        begin = self._asking.pop(call.id, None)
+        if begin is None:
+            raise asyncio.CancelledError  # it was abandoned: nobody waits for the verdict
+        self.at.journal.ends(begin, outcome)
+
+
+def own_input(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Another input for a call, as a copy of plain JSON. Raises EncodeError for what JSON cannot say."""
+    return cast("dict[str, Any]", decode(encode(dict(given or {}))))

@@ -1,0 +1,186 @@
+"""The resumption of a run: from its log to a driver in the middle of things."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from looplatch.audit import AuditLog, JsonlLog, Log, MemoryLog, PayloadSource, mirror_to
+from looplatch.audit.payloads import FilePayloads, payloads_of
+from looplatch.audit.prefix import Prefix, prefix_of, read_prefix
+from looplatch.contents import Contents
+from looplatch.driver import Driver
+from looplatch.encoding import encode
+from looplatch.hooks import Allow, Deny
+from looplatch.opening import settings_of, versions
+from looplatch.plan import Plan
+from looplatch.recovery.past import PastApproval
+from looplatch.recovery.resume import CannotResume, Difference, LoopChanged, Snapshot, snapshot_of
+from looplatch.restoring import Restoring
+from looplatch.states.errors import UsageError
+from looplatch.states.table import TABLE
+from looplatch.states.verify import verify_lines
+from looplatch.workplace import Pauses
+
+Approval = Allow | Deny
+
+
+@attrs.frozen(kw_only=True)
+class Resumption:
+    """What a run goes on from, read from its log and checked; nothing is written until it is opened.
+
+    approvals: the decisions that are new. changes: in what the loop is another one, accepted. given_deadline_s: the
+    time that the caller gives, None: what is left of the run's own.
+    """
+
+    kept: Prefix = attrs.field(repr=False)
+    payloads: PayloadSource = attrs.field(repr=False)
+    snapshot: Snapshot = attrs.field(repr=False)
+    changes: tuple[Difference, ...] = ()
+    approvals: Mapping[str, Approval] = attrs.field(factory=dict[str, Approval])
+    partial: bool = False
+    pauses: Pauses = attrs.field(factory=Pauses)
+    given_deadline_s: float | None = None
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.kept.run
+
+    @property
+    def deadline_s(self) -> float | None:
+        """Seconds from now after which the run ends: it rested while no process had it."""
+        left = self.snapshot.left_ms
+        return self.given_deadline_s if self.given_deadline_s is not None or left is None else left / 1000
+
+    def copied(self) -> list[dict[str, Any]]:
+        """The history as the log has it."""
+        return Contents(self.payloads).history(self.snapshot.entries).messages()
+
+    def open(self, plan: Plan) -> Driver:
+        """Claim the log and take the run up where it stands.
+
+        Sends nothing. Raises CannotResume where contents are not kept any more, LogInUse where another process has the
+        run, and AuditError; nothing is written then, but for a disk that fails in the middle of it.
+        """
+        plan.connect()
+        log = self._reopened(plan)
+        try:
+            contents = Contents(self.payloads)
+            restoring = Restoring(plan, log, self.snapshot, contents, self.partial, self.pauses)
+            given: dict[str, PastApproval] = {}
+            log.resume(lambda: self._claim(plan, log, contents, given))
+            return restoring.driver(given)
+        except BaseException:
+            log.close()
+            raise
+
+    def _reopened(self, plan: Plan) -> AuditLog:
+        mirror = mirror_to()
+        if self.kept.file is None:
+            return MemoryLog.reopen(self.kept, self.payloads, clock=plan.clock, entropy=plan.entropy, mirror=mirror)
+        return JsonlLog.reopen(
+            self.kept.file,
+            self.kept,
+            durability=plan.durability,
+            clock=plan.clock,
+            entropy=plan.entropy,
+            mirror=mirror,
+            disk=plan.disk,
+        )
+
+    def _claim(self, plan: Plan, log: AuditLog, contents: Contents, given: dict[str, PastApproval]) -> dict[str, Any]:
+        """The fields of the `resumed` record; puts the new decisions into `given`."""
+        deadline = self.deadline_s
+        given.update((call, _past(log, contents, call, approval)) for call, approval in self.approvals.items())
+        return {
+            **versions(),
+            "durability": plan.durability,
+            "deadline_ms": None if deadline is None else int(deadline * 1000),
+            "changes": {change.name: {"was": change.was, "now": change.now} for change in self.changes},
+            "approvals": [approval.fields() for approval in given.values()],
+        }
+
+
+def read_resumption(
+    plan: Plan,
+    log: str | os.PathLike[str] | Log,
+    *,
+    approvals: Mapping[str, Approval],
+    accept_changes: bool,
+    partial: bool = False,
+    pauses: Pauses,
+    deadline_s: float | None = None,
+) -> Resumption:
+    """Read a log and see whether the run can go on with a loop of this plan; writes nothing.
+
+    Raises CannotResume where it cannot: it has ended or never began, kept no contents, or its log is not valid;
+    LoopChanged where the loop is another one and that is not accepted; LogDamaged where good records follow a damage;
+    UsageError for a log that cannot be read, and for decisions on calls that are not awaited.
+    """
+    kept, payloads = _read(log)
+    snapshot = snapshot_of(kept.records)
+    changes = snapshot.differences(settings_of(plan))
+    if changes and not accept_changes:
+        raise LoopChanged(changes)
+    if snapshot.settings["table"] == TABLE.fingerprint:  # by another table, nobody here can judge
+        # A process may die between the last move and the seal: that one is set then.
+        expected = () if snapshot.terminal is None else ("I8",)
+        wrong = [one for one in verify_lines(kept.lines).violations if one.invariant not in expected]
+        if wrong:
+            raise CannotResume(f"the log is not valid: {wrong[0]}", "See what `looplatch verify` says")
+    return Resumption(
+        kept=kept,
+        payloads=payloads,
+        snapshot=snapshot,
+        changes=changes,
+        approvals=_new(approvals, snapshot),
+        partial=partial,
+        pauses=pauses,
+        given_deadline_s=deadline_s,
+    )
+
+
+def _read(log: str | os.PathLike[str] | Log) -> tuple[Prefix, PayloadSource]:
+    if isinstance(log, Log) and log.file is None:
+        return prefix_of(log.lines, log.torn), log.payloads
+    file = Path(log.file or "" if isinstance(log, Log) else log).absolute()
+    return read_prefix(file), FilePayloads(payloads_of(file))
+
+
+def _new(approvals: Mapping[str, Approval], snapshot: Snapshot) -> dict[str, Approval]:
+    """The decisions that were not given before."""
+    new: dict[str, Approval] = {}
+    for call, approval in approvals.items():
+        if not isinstance(approval, Allow | Deny):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("approvals", f"{approval!r:.200} is no decision", "Give Allow() or Deny('why')")
+        before = snapshot.approvals.get(call)
+        if before is not None and before.allowed is not isinstance(approval, Allow):
+            told = "allowed" if before.allowed else "denied"
+            raise UsageError("approvals", f"the call {call} was {told} already", "Leave it out")
+        if before is None and call not in snapshot.awaited:
+            awaited = ", ".join(snapshot.awaited) or "none"
+            raise UsageError("approvals", f"the call {call!r} is not awaited", f"Awaited are: {awaited}")
+        if before is None:
+            new[call] = approval
+    return new
+
+
+def _past(log: AuditLog, contents: Contents, call: str, approval: Approval) -> PastApproval:
+    """A decision as the log holds it; its texts go to the payload store."""
+
+    def keep(value: object) -> str:
+        payload = encode(value)
+        kept = log.keep(payload).hex
+        contents.know(kept, payload)
+        return kept
+
+    match approval:
+        case Allow(updated_input=None):
+            return PastApproval(call=call, allowed=True)
+        case Allow(updated_input=updated):
+            return PastApproval(call=call, allowed=True, input=keep(dict(updated or {})))
+        case Deny(message=message, interrupt=interrupt):
+            return PastApproval(call=call, allowed=False, interrupt=interrupt, message=keep(message))

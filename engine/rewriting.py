@@ -1,0 +1,58 @@
+"""Rewriting the history: how the edits of compression get into it, and into the log."""
+
+from collections.abc import Sequence
+
+from looplatch.encoding import encode
+from looplatch.history import Joining, Rewrite
+from looplatch.kept import Kept
+from looplatch.recovery.edits import Edit, apply, in_order
+from looplatch.recovery.validity import history_problems
+from looplatch.recovery.weights import Message
+from looplatch.states.errors import LooplatchError
+from looplatch.workplace import Workplace
+
+
+class InvalidCompression(LooplatchError):
+    """A change of the history made one that the API would refuse; nothing was changed. A fault of looplatch's."""
+
+    def __init__(self, what: str, problems: Sequence[str]) -> None:
+        super().__init__(f"{what} made an invalid history, please report it: {'; '.join(problems)}")
+        self.what = what
+        self.problems = tuple(problems)
+
+
+def rewrite(at: Workplace, what: str, messages: Sequence[Message], edits: Sequence[Edit]) -> None:
+    """Change the history by `edits`, which count in `messages`, and record each message that leaves or joins it.
+
+    Raises InvalidCompression, and changes nothing, where the API would refuse what comes of it; `what` made the edits.
+    """
+    if problems := list(history_problems(apply(messages, edits))):
+        raise InvalidCompression(what, problems)
+    ordered = in_order(edits)
+    # From the end, so that the places of those before still hold.
+    at.history.rewrite([_recorded(at, edit) for edit in reversed(ordered)][::-1])
+
+
+def _recorded(at: Workplace, edit: Edit) -> Rewrite:
+    journal, history = at.journal, at.history
+    known: dict[bytes, Kept] = {}
+    if edit.messages:
+        for place in range(edit.start, edit.stop):
+            known.update((kept.encoded, kept) for kept in history.kept(place))
+    for place in reversed(range(edit.start, edit.stop)):
+        journal.message("leave", place, history.role(place), "blocks", ())
+    joining: list[Joining] = []
+    for place, message in enumerate(edit.messages, edit.start):
+        role, content = message["role"], message["content"]
+        if isinstance(content, str):
+            form, kept = "text", [known.get(encode(content)) or journal.keep_text(content)]
+        else:
+            form, kept = "blocks", [known.get(encode(block)) or journal.keep(block) for block in content]
+        record = journal.message("join", place, role, form, kept, **_answer_fields(role))
+        joining.append(Joining(role, form, kept, record.hash))
+    return Rewrite(edit.start, edit.stop, joining)
+
+
+def _answer_fields(role: str) -> dict[str, None]:
+    """The fields that the record of an assistant's message has; this one is no answer of the model's."""
+    return dict.fromkeys(("message_id", "model", "stop_reason")) if role == "assistant" else {}

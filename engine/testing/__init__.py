@@ -1,0 +1,83 @@
+"""The testing kit: a scripted Messages API, a fake clock and strategies, for tests of loops without a model.
+
+The API speaks real server-sent events to the real SDK client, in process or over a loopback server, and refuses what
+the Messages API refuses. Each name is loaded when first used, so importing this package loads neither Hypothesis nor
+pytest nor the SDK.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from looplatch.testing.answers import (
+        Answer,
+        cut,
+        disconnected,
+        error,
+        event_count,
+        failing,
+        raw,
+        recorded,
+        reply,
+        stalled,
+    )
+    from looplatch.testing.api import ScriptedAPI
+    from looplatch.testing.background import serve_in_process, serve_in_thread
+    from looplatch.testing.blocks import Block, block, redacted_thinking, server_tool_use, text, thinking, tool_use
+    from looplatch.testing.clock import FakeClock
+    from looplatch.testing.errors import ScriptError
+    from looplatch.testing.exchange import Exchange, ReceivedRequest
+    from looplatch.testing.rules import refusal
+    from looplatch.testing.strategies import scripts
+
+__all__ = [
+    "Answer",
+    "Block",
+    "Exchange",
+    "FakeClock",
+    "ReceivedRequest",
+    "ScriptError",
+    "ScriptedAPI",
+    "block",
+    "cut",
+    "disconnected",
+    "error",
+    "event_count",
+    "failing",
+    "raw",
+    "recorded",
+    "redacted_thinking",
+    "refusal",
+    "reply",
+    "scripts",
+    "serve_in_process",
+    "serve_in_thread",
+    "server_tool_use",
+    "stalled",
+    "text",
+    "thinking",
+    "tool_use",
+]
+
+_NAMES_OF_MODULE = {
+    "answers": "Answer cut disconnected error event_count failing raw recorded reply stalled",
+    "api": "ScriptedAPI",
+    "background": "serve_in_process serve_in_thread",
+    "blocks": "Block block redacted_thinking server_tool_use text thinking tool_use",
+    "clock": "FakeClock",
+    "errors": "ScriptError",
+    "exchange": "Exchange ReceivedRequest",
+    "rules": "refusal",
+    "strategies": "scripts",
+}
+_MODULE_OF = {name: module for module, names in _NAMES_OF_MODULE.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"looplatch.testing.{_MODULE_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,41 @@
+"""What the record of a model call tells: names and numbers that the API gave, bounded to what a record takes."""
+
+from typing import Any, Final
+
+from looplatch.journal import named
+from looplatch.model import Assembly
+from looplatch.model.spending import cache_miss
+from looplatch.recovery.failure import Failure
+from looplatch.recovery.server_edits import applied_edits
+from looplatch.states.record import MAX_INT
+
+_CUT_LIMIT: Final = 4_096  # characters, as many as a failure's message has
+
+
+def told_of_answer(assembly: Assembly) -> dict[str, Any]:
+    """The fields that an answer, or its beginning, gives."""
+    edits = applied_edits(assembly.extra.get("context_management"))
+    return {
+        "message_id": None if assembly.message_id is None else named(assembly.message_id),
+        "stop_reason": None if assembly.stop_reason is None else named(assembly.stop_reason),
+        "cache_miss": cache_miss(assembly.extra.get("diagnostics")),
+        "context_edits": [{**edit, "type": named(edit["type"])} for edit in edits],
+    }
+
+
+def told_of_cut(assembly: Assembly) -> str:
+    """What cut an answer, in words: of the API's details what is plain, and no more than a message can show."""
+    plain = {name: value for name, value in (assembly.stop_details or {}).items() if not isinstance(value, dict | list)}
+    said = f" ({', '.join(f'{name}: {value}' for name, value in plain.items())})" if plain else ""
+    return f"the answer ended with the stop reason {assembly.stop_reason}{said}"[:_CUT_LIMIT]
+
+
+def told_of_failure(failure: Failure | None) -> dict[str, Any] | None:
+    """Why there was no whole answer."""
+    if failure is None:
+        return None
+    return {
+        "type": named(failure.type),
+        "status": failure.status,
+        "retry_after_ms": None if failure.retry_after_ms is None else min(failure.retry_after_ms, MAX_INT),
+    }

@@ -1,0 +1,79 @@
+"""The parts of one run that those who work on it share."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from looplatch.blocks import blocks_of, read_block
+from looplatch.history import History, Joining
+from looplatch.journal import Journal
+from looplatch.kept import Kept
+from looplatch.messages import UserMessage
+from looplatch.outbox import Outbox
+from looplatch.plan import Plan
+from looplatch.recovery.closing import open_server_results
+from looplatch.sizes import Sizes
+from looplatch.states.state import State
+
+
+@attrs.frozen(kw_only=True)
+class Pauses:
+    """The states at which a run rests: before their work, or after it."""
+
+    before: frozenset[State] = frozenset()
+    after: frozenset[State] = frozenset()
+
+
+def _sizes(at: "Workplace") -> Sizes:
+    return Sizes(at.plan.size, given=at.plan.window is not None)
+
+
+@attrs.frozen(kw_only=True)
+class Workplace:
+    """What the driver, the performer and an answer work with."""
+
+    plan: Plan
+    journal: Journal
+    history: History
+    outbox: Outbox
+    partial: bool  # raw stream events go to the consumer, too
+    pauses: Pauses = attrs.field(factory=Pauses)
+    sizes: Sizes = attrs.field(default=attrs.Factory(_sizes, takes_self=True))  # what is known of the model
+
+    def join(self, role: str, kept: Sequence[Kept], *, form: str = "blocks", **more: Any) -> None:
+        """Append a message to the history, and record it. `more`: further fields of the record."""
+        record = self.journal.message("join", len(self.history), role, form, kept, **more)
+        self.history.join(Joining(role, form, kept, record.hash))
+
+    def say(self, said: list[tuple[dict[str, object], Kept]]) -> None:
+        """Speak on the user's side: a new message, or more of the last one, since roles alternate."""
+        history, kept = self.history, [k for _, k in said]
+        if history.last_role == "user":
+            record = self.journal.message("extend", len(history) - 1, "user", "blocks", kept)
+            history.extend(kept, record.hash)
+        else:
+            self.join("user", kept)
+        self.outbox.push(UserMessage(content=tuple(read_block(block) for block, _ in said)))
+
+    def say_text(self, text: str) -> None:
+        """Say a text to the model."""
+        self.close_turn()
+        block: dict[str, object] = {"type": "text", "text": text}
+        self.say([(block, self.journal.keep(block))])
+
+    def close_turn(self) -> None:
+        """Answer what the server's own tools left open in the last answer, or nothing could be said after it."""
+        history = self.history
+        if history.last_role != "assistant":
+            return
+        turn: list[dict[str, Any]] = []
+        for message in reversed(history.messages()):
+            if message["role"] != "assistant":
+                break
+            turn = [*blocks_of(message), *turn]
+        if results := open_server_results(turn):
+            kept = [self.journal.keep(block) for block in results]
+            no_answer = dict.fromkeys(("message_id", "model", "stop_reason"))  # the model did not write this
+            record = self.journal.message("extend", len(history) - 1, "assistant", "blocks", kept, **no_answer)
+            history.extend(kept, record.hash)

@@ -1,0 +1,63 @@
+"""Edits: how a compression level says what is to become of a history. Nothing is changed in place."""
+
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from looplatch.recovery.weights import Message, TokensOf, weigh, weigh_all
+
+
+@attrs.frozen(kw_only=True)
+class Edit:
+    """`messages[start:stop]` of a history are replaced by `messages`; all edits of a level count in the old history."""
+
+    start: int
+    stop: int
+    messages: tuple[Message, ...]
+
+
+def apply(messages: Sequence[Message], edits: Iterable[Edit]) -> list[Message]:
+    """The edited history. Messages that no edit names are the same objects, the others are new ones."""
+    edited: list[Message] = []
+    place = 0
+    for edit in in_order(edits):
+        edited += messages[place : edit.start]
+        edited += edit.messages
+        place = edit.stop
+    return edited + list(messages[place:])
+
+
+def in_order(edits: Iterable[Edit]) -> tuple[Edit, ...]:
+    """The edits by their place in the history."""
+    return tuple(sorted(edits, key=lambda edit: edit.start))
+
+
+def first_changed(edits: Sequence[Edit]) -> int:
+    """The index of the first message that an edit changes: from there on, the prompt cache is lost.
+
+    Raises ValueError where there are no edits.
+    """
+    return min(edit.start for edit in edits)
+
+
+def change_of(messages: Sequence[Message], edits: Iterable[Edit], tokens_of: TokensOf = weigh) -> tuple[int, int]:
+    """The tokens of the messages that the edits replace, and of what replaces them."""
+    before = after = 0
+    for edit in edits:
+        before += weigh_all(messages[edit.start : edit.stop], tokens_of)
+        after += weigh_all(edit.messages, tokens_of)
+    return before, after
+
+
+def lowering(
+    messages: Sequence[Message], edits: Iterable[Edit], tokens_of: TokensOf = weigh
+) -> tuple[tuple[Edit, ...], int]:
+    """The edits among these that make the history shorter, each by itself; and how many tokens they save together."""
+    kept: list[Edit] = []
+    saved = 0
+    for edit in edits:
+        gain = sum(map(tokens_of, messages[edit.start : edit.stop])) - sum(map(tokens_of, edit.messages))
+        if gain > 0:
+            kept.append(edit)
+            saved += gain
+    return tuple(kept), saved

@@ -1,0 +1,37 @@
+"""max_output_tokens_escalate: the answer was cut by max_tokens, and no tool had begun.
+
+Guard: `can_escalate` (a higher limit is possible and was not tried in this turn). Action: the cut answer is discarded
+whole, and the same request is sent with up to 64,000 tokens, never above what the model writes or the window leaves.
+"""
+
+from typing import Final
+
+from looplatch.recovery.failure import Failure, measured_overflow
+from looplatch.states.reasons import Strategy
+from looplatch.states.recover_guards import can_escalate
+
+STRATEGY: Final = Strategy.MAX_OUTPUT_TOKENS_ESCALATE
+GUARDS: Final = (can_escalate,)
+ESCALATED_TOKENS: Final = 64_000
+
+
+def escalated_limit(max_tokens: int, model_output: int | None, room: int | None) -> int:
+    """The max_tokens to ask for after a cut answer; 0 when no higher limit is possible.
+
+    max_tokens: what the cut request asked for. model_output: the most that the model can write, None when unknown.
+    room: what the window leaves beside the prompt, None when unknown. All in tokens.
+    """
+    bounds = [bound for bound in (ESCALATED_TOKENS, model_output, room) if bound is not None]
+    target = min(bounds)
+    return target if target > max_tokens else 0
+
+
+def asked_too_much(failure: Failure, max_tokens: int, ordinary: int) -> bool:
+    """Whether the API refused a request only because of its higher limit: the prompt and an ordinary answer fit.
+
+    The window was taken for larger than it is; now it has been measured, and the request is sent with what it leaves.
+    """
+    measured = measured_overflow(failure)
+    if measured is None or max_tokens <= ordinary:
+        return False
+    return measured.input_tokens + ordinary <= measured.window

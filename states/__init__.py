@@ -1,0 +1,1 @@
+"""looplatch.states: what is legal, as data and pure functions."""

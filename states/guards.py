@@ -1,0 +1,184 @@
+"""Guards: named pure predicates over (Context, Event). Those of one state and event are exclusive and exhaustive.
+
+Those of `recover` stand in `recover_guards`.
+"""
+
+from typing import Any
+
+from looplatch.states.context import Context
+from looplatch.states.level import Level
+from looplatch.states.recover_guards import brought_little
+from looplatch.states.transition import guard
+
+
+@guard()
+def always(context: Context, event: Any) -> bool:
+    """There is one way on."""
+    return True
+
+
+# --- prepare
+
+
+def _budget_is_spent(c: Context) -> bool:
+    tokens, cost = c.limits.max_total_tokens, c.limits.max_cost_micro_usd
+    return (tokens is not None and c.total_tokens >= tokens) or (cost is not None and c.cost_micro_usd >= cost)
+
+
+def _fits(e: Any) -> bool:
+    return bool(e.window is None or e.tokens <= e.window)
+
+
+_BUDGET = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_micro_usd")
+
+
+@guard(*_BUDGET, "event.tokens", "event.window")
+def fits(c: Context, e: Any) -> bool:
+    """The request fits the window, and the budget is not spent."""
+    return not _budget_is_spent(c) and _fits(e)
+
+
+@guard(*_BUDGET)
+def budget_spent(c: Context, e: Any) -> bool:
+    """The tokens or the dollars of the run are used up."""
+    return _budget_is_spent(c)
+
+
+@guard(*_BUDGET, "event.tokens", "event.window")
+def overflow(c: Context, e: Any) -> bool:
+    """The request does not fit the window."""
+    return not _budget_is_spent(c) and not _fits(e)
+
+
+@guard("event.level")
+def edited(c: Context, e: Any) -> bool:
+    """The level rearranged what there was."""
+    return e.level is not Level.COMPACT
+
+
+@guard("event.level")
+def summarised(c: Context, e: Any) -> bool:
+    """The level had a summary written, and it was of use."""
+    return e.level is Level.COMPACT
+
+
+@guard("breaker", "event.breaker_cooled")
+def summary_allowed(c: Context, e: Any) -> bool:
+    """The breaker is closed, or half-open after its cool-down."""
+    return c.breaker < c.limits.breaker_threshold or e.breaker_cooled is True
+
+
+@guard("breaker", "event.breaker_cooled")
+def summary_withheld(c: Context, e: Any) -> bool:
+    """The breaker is open: too many summaries in a row failed or were of no use."""
+    return c.breaker >= c.limits.breaker_threshold and e.breaker_cooled is not True
+
+
+@guard("breaker")
+def breaker_closed(c: Context, e: Any) -> bool:
+    """Fewer summaries failed in a row than open the breaker."""
+    return c.breaker < c.limits.breaker_threshold
+
+
+@guard("breaker")
+def breaker_open(c: Context, e: Any) -> bool:
+    """The summary was a trial of the half-open breaker, which stays open."""
+    return c.breaker >= c.limits.breaker_threshold
+
+
+# --- stream, decide
+
+
+@guard("event.begun")
+def no_call_begun(c: Context, e: Any) -> bool:
+    """No tool call of the answer had begun: it is discarded whole."""
+    return bool(e.begun == 0)
+
+
+@guard("event.begun")
+def call_begun(c: Context, e: Any) -> bool:
+    """A tool call of the answer had begun: its prefix is kept."""
+    return bool(e.begun > 0)
+
+
+@guard("pauses", "turn")
+def pause_allowed(c: Context, e: Any) -> bool:
+    """Pauses and turns are left."""
+    return c.pauses < c.limits.max_pauses and c.turn < c.limits.max_turns
+
+
+@guard("pauses")
+def pauses_spent(c: Context, e: Any) -> bool:
+    """Too many pauses in a row."""
+    return c.pauses >= c.limits.max_pauses
+
+
+@guard("pauses", "turn")
+def pause_without_turns(c: Context, e: Any) -> bool:
+    """A pause is allowed, but no turn is left for it."""
+    return c.pauses < c.limits.max_pauses and c.turn >= c.limits.max_turns
+
+
+def _wants_more(c: Context, e: Any) -> bool:
+    target = c.limits.output_target
+    return (
+        target is not None
+        and 10 * c.output_tokens < 9 * target
+        and c.low_progress + brought_little(c, e) < c.limits.max_low_progress
+        and c.continuations < c.limits.max_continuations
+        and not _budget_is_spent(c)
+    )
+
+
+_TARGET = ("low_progress", "continuations", "event.new_tokens", *_BUDGET)
+
+
+@guard(*_TARGET)
+def target_unmet(c: Context, e: Any) -> bool:
+    """Under 90 % of the wanted output, still progressing, within all limits."""
+    return _wants_more(c, e)
+
+
+@guard(*_TARGET)
+def may_complete(c: Context, e: Any) -> bool:
+    """Nothing more is wanted, or nothing more can be had."""
+    return not _wants_more(c, e)
+
+
+# --- orchestrate, suspended
+
+
+@guard("trouble")
+def trouble_pending(c: Context, e: Any) -> bool:
+    """The answer was cut: its trouble comes first."""
+    return c.trouble is not None
+
+
+@guard("trouble", "event.stop_asked")
+def stop_asked(c: Context, e: Any) -> bool:
+    """The caller asked to stop after this turn."""
+    return c.trouble is None and e.stop_asked is True
+
+
+@guard("trouble", "event.stop_asked", "turn")
+def turns_left(c: Context, e: Any) -> bool:
+    """Another turn may follow."""
+    return c.trouble is None and e.stop_asked is False and c.turn < c.limits.max_turns
+
+
+@guard("trouble", "event.stop_asked", "turn")
+def turns_spent(c: Context, e: Any) -> bool:
+    """This was the last turn allowed."""
+    return c.trouble is None and e.stop_asked is False and c.turn >= c.limits.max_turns
+
+
+@guard("event.awaited")
+def still_awaited(c: Context, e: Any) -> bool:
+    """Other calls wait for approval."""
+    return bool(e.awaited > 0)
+
+
+@guard("event.awaited")
+def all_answered(c: Context, e: Any) -> bool:
+    """No call waits for approval any more."""
+    return bool(e.awaited == 0)

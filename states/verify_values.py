@@ -1,0 +1,18 @@
+"""What a value decoded from JSON is; a forged log may hold anything anywhere."""
+
+from typing import Any, TypeGuard
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    """Whether `value` is a JSON object."""
+    return type(value) is dict
+
+
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    """Whether `value` is a JSON array."""
+    return type(value) is list
+
+
+def is_texts(value: object) -> TypeGuard[list[str]]:
+    """Whether `value` is an array of texts."""
+    return is_list(value) and all(type(item) is str for item in value)

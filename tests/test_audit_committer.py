@@ -1,0 +1,268 @@
+"""Group commit: when files are made durable, in which order, and in whose thread."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from looplatch.audit import JsonlLog
+from looplatch.audit.committer import Committer, shared_committer
+from looplatch.audit.disk import Disk
+from looplatch.audit.linefile import LineFile
+from looplatch.audit.protocol import Durability
+from looplatch.states.record import Kind
+
+LONG_S = 20.0  # nothing takes this long but a test that fails
+
+
+class WatchedDisk(Disk):
+    """Notes the name of each file and folder that is synced, and by which thread."""
+
+    def __init__(self) -> None:
+        self.names: dict[int, str] = {}
+        self.synced: list[str] = []
+        self.threads: set[str] = set()
+        self.happened = threading.Condition()
+
+    def open(self, path: Path, flags: int) -> int:
+        fd = super().open(path, flags)
+        self.names[fd] = path.name
+        return fd
+
+    def fsync(self, fd: int) -> None:
+        super().fsync(fd)
+        with self.happened:
+            self.synced.append(self.names[fd])
+            self.threads.add(threading.current_thread().name)
+            self.happened.notify_all()
+
+    def wait_for(self, name: str, times: int) -> bool:
+        with self.happened:
+            return self.happened.wait_for(lambda: self.synced.count(name) >= times, LONG_S)
+
+
+class Gated:
+    """Something to commit that waits for its gate."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.begun = threading.Event()
+        self.ended = threading.Semaphore(0)
+        self.commits = 0
+        self.let_through = False
+
+    def commit(self) -> None:
+        self.commits += 1
+        self.begun.set()
+        self.let_through = self.gate.wait(LONG_S)
+        self.ended.release()
+
+
+@pytest.mark.parametrize("durability", ["group", "barrier"])
+def test_records_become_durable_by_themselves(tmp_path: Path, durability: Durability) -> None:
+    disk = WatchedDisk()
+    log = JsonlLog(tmp_path / "run.jsonl", "r", durability=durability, disk=disk)
+    log.append(Kind.GENESIS, {})
+    assert disk.wait_for("run.jsonl", 1)
+    log.append(Kind.MESSAGE, {})
+    assert disk.wait_for("run.jsonl", 2)
+    assert disk.threads == {"looplatch-committer"}
+    log.close()
+
+
+def test_payloads_are_synced_before_the_records_that_name_them_and_names_once(tmp_path: Path) -> None:
+    disk = WatchedDisk()
+    log = JsonlLog(tmp_path / "run.jsonl", "r", disk=disk, committer=Committer(interval_s=LONG_S))
+    log.keep(b"1")
+    log.append(Kind.MESSAGE, {})
+    asyncio.run(log.sync())
+    folder = tmp_path.name
+    assert disk.synced == ["run.payloads", folder, "run.jsonl", folder]
+    log.append(Kind.MESSAGE, {})
+    asyncio.run(log.sync())
+    assert disk.synced[4:] == ["run.jsonl"]
+    assert not any(name in disk.threads for name in ("MainThread", "looplatch-committer"))
+    log.close()
+
+
+def test_what_is_durable_is_not_synced_again(tmp_path: Path) -> None:
+    disk = WatchedDisk()
+    log = JsonlLog(tmp_path / "run.jsonl", "r", disk=disk, committer=Committer(interval_s=LONG_S))
+    log.append(Kind.GENESIS, {})
+    asyncio.run(log.sync())
+    before = list(disk.synced)
+    asyncio.run(log.sync())
+    log.close()
+    assert disk.synced == before
+
+
+@pytest.mark.parametrize(("durability", "synced"), [("none", 0), ("group", 1), ("barrier", 1)])
+def test_close_leaves_the_log_durable(tmp_path: Path, durability: Durability, synced: int) -> None:
+    disk = WatchedDisk()
+    log = JsonlLog(
+        tmp_path / "run.jsonl", "r", durability=durability, disk=disk, committer=Committer(interval_s=LONG_S)
+    )
+    log.append(Kind.GENESIS, {})
+    log.close()
+    assert disk.synced.count("run.jsonl") == synced
+
+
+def test_the_event_loop_runs_on_while_a_log_is_synced(tmp_path: Path) -> None:
+    """The fsync ends only after the event loop has opened its gate."""
+    gate = threading.Event()
+
+    class SlowDisk(Disk):
+        def fsync(self, fd: int) -> None:
+            assert gate.wait(LONG_S)
+            super().fsync(fd)
+
+    async def main() -> None:
+        log = JsonlLog(tmp_path / "run.jsonl", "r", disk=SlowDisk(), committer=Committer(interval_s=LONG_S))
+        log.append(Kind.EFFECT_BEGIN, {})
+        syncing = asyncio.create_task(log.sync())
+        await asyncio.sleep(0)
+        assert not syncing.done()
+        log.append(Kind.MESSAGE, {})  # and so does the log
+        gate.set()
+        await syncing
+        log.close()
+
+    asyncio.run(main())
+
+
+def test_a_sync_that_is_given_up_leaves_the_log_usable(tmp_path: Path) -> None:
+    gate, begun = threading.Event(), threading.Event()
+
+    class SlowDisk(Disk):
+        def fsync(self, fd: int) -> None:
+            begun.set()
+            assert gate.wait(LONG_S)
+            super().fsync(fd)
+
+    async def main() -> None:
+        log = JsonlLog(tmp_path / "run.jsonl", "r", disk=SlowDisk(), committer=Committer(interval_s=LONG_S))
+        log.append(Kind.EFFECT_BEGIN, {})
+        syncing = asyncio.create_task(log.sync())
+        await asyncio.to_thread(begun.wait, LONG_S)
+        syncing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await syncing
+        log.append(Kind.MESSAGE, {})
+        gate.set()
+        log.close()  # waits for the fsync in flight: the file must not be closed under it
+        assert len(list(log.lines())) == 2
+
+    asyncio.run(main())
+
+
+def test_a_file_is_not_closed_under_its_fsync(tmp_path: Path) -> None:
+    """Its number could be given to another file, and that one be synced instead."""
+
+    class ClosingDisk(Disk):
+        closed = threading.Event()
+        closed_amid = False
+
+        def fsync(self, fd: int) -> None:
+            closer.start()
+            self.closed_amid = self.closed.wait(0.05)
+
+        def close(self, fd: int) -> None:
+            super().close(fd)
+            self.closed.set()
+
+    (tmp_path / "lines").touch()  # so that its folder needs no fsync of its own
+    disk = ClosingDisk()
+    file = LineFile(tmp_path / "lines", disk)
+    closer = threading.Thread(target=file.close)
+    file.write(b"1\n")
+    file.sync()
+    closer.join(LONG_S)
+    assert (disk.closed_amid, disk.closed.is_set()) == (False, True)
+
+
+def test_marks_made_during_a_commit_are_one_commit_afterwards() -> None:
+    committer = Committer(interval_s=0)
+    first, second, third = Gated(), Gated(), Gated()
+    second.gate.set()
+    third.gate.set()
+    committer.mark(first)
+    assert first.begun.wait(LONG_S)
+    for _ in range(5):
+        committer.mark(second)
+    first.gate.set()
+    assert second.ended.acquire(timeout=LONG_S)
+    committer.mark(third)
+    assert third.ended.acquire(timeout=LONG_S)
+    assert (first.commits, second.commits, third.commits) == (1, 1, 1)
+
+
+def test_logs_that_are_due_together_are_committed_in_parallel() -> None:
+    """Each waits until the other has begun: one after the other they would not be let through."""
+    committer = Committer(interval_s=0)
+    blocker, one, other = Gated(), Gated(), Gated()
+    one.gate, other.gate = other.begun, one.begun
+    committer.mark(blocker)
+    assert blocker.begun.wait(LONG_S)
+    committer.mark(one)
+    committer.mark(other)
+    blocker.gate.set()
+    assert one.ended.acquire(timeout=2 * LONG_S)
+    assert other.ended.acquire(timeout=2 * LONG_S)
+    assert (one.let_through, other.let_through) == (True, True)
+
+
+def test_all_logs_of_a_process_share_one_committer() -> None:
+    assert shared_committer() is shared_committer()
+
+
+FORKING = """
+import os, sys, threading
+from looplatch.audit import JsonlLog
+from looplatch.audit.disk import Disk
+from looplatch.states.record import Kind
+
+class WatchedDisk(Disk):
+    def __init__(self):
+        self.synced = threading.Event()
+    def fsync(self, fd):
+        super().fsync(fd)
+        self.synced.set()
+
+def durable(name):
+    disk = WatchedDisk()
+    log = JsonlLog(os.path.join(sys.argv[1], name), name, disk=disk)
+    log.append(Kind.GENESIS, {})
+    return disk.synced.wait(20)
+
+assert durable("parent.jsonl")
+child = os.fork()
+if child == 0:
+    os._exit(0 if durable("child.jsonl") else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_has_a_committer_of_its_own(tmp_path: Path) -> None:
+    command = [sys.executable, "-I", "-W", "ignore", "-c", FORKING, str(tmp_path)]
+    assert subprocess.run(command, timeout=3 * LONG_S).returncode == 0
+
+
+LEAVING = """
+import sys
+from looplatch.audit import JsonlLog
+from looplatch.states.record import Kind
+for n in range(20):
+    JsonlLog(f"{sys.argv[1]}/{n}.jsonl", str(n)).append(Kind.GENESIS, {})
+"""
+
+
+def test_a_process_that_ends_with_open_logs_ends_quietly(tmp_path: Path) -> None:
+    command = [sys.executable, "-I", "-c", LEAVING, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, timeout=LONG_S)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert all((tmp_path / f"{n}.jsonl").stat().st_size for n in range(20))

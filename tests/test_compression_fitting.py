@@ -1,0 +1,61 @@
+"""Results too big for the window are cut, with a reference to where the whole is kept."""
+
+import copy
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from looplatch.recovery.cutting import content_tokens
+from looplatch.recovery.fitting import fit_results
+from tests import histories
+from tests.histories import picture, result, text
+
+
+def test_what_fits_is_left_as_it_is() -> None:
+    blocks = [result("toolu_1", "x" * 400), text("and this")]
+    fitted = fit_results(blocks, 100)
+    assert fitted == blocks
+    assert fitted[0] is blocks[0]
+
+
+def test_the_largest_is_cut_and_names_where_the_whole_is() -> None:
+    blocks = [result("toolu_1", "x" * 400), result("toolu_2", "a" * 3_000 + "z" * 5_000), text("said " * 500)]
+    fitted = fit_results(blocks, 1_100, {"toolu_2": "f00d"})
+    assert fitted[0] is blocks[0]
+    assert fitted[2] is blocks[2]
+    marker = "\n[… 1,000 of 2,000 tokens left out; the full text is kept as f00d …]\n"
+    assert fitted[1] == result("toolu_2", "a" * 3_000 + marker + "z" * 1_000)
+
+
+def test_an_error_stays_an_error_with_a_text() -> None:
+    (fitted,) = fit_results([result("toolu_1", "x" * 9_000, is_error=True)], -5)
+    assert fitted["is_error"] is True
+    assert fitted["content"] == "\n[… 2,250 of 2,250 tokens left out …]\n"
+
+
+def test_texts_go_before_pictures_and_pictures_where_texts_are_not_enough() -> None:
+    block = result("toolu_1", [text("x" * 8_000), picture()])
+    (roomy,) = fit_results([block], 2_500)
+    assert roomy["content"][1] == picture()
+    assert "left out" in roomy["content"][0]["text"]
+    (tight,) = fit_results([block], 500, {"toolu_1": "f00d"})
+    assert tight["content"][1] == text("[… an image left out; it is kept as f00d …]")
+    assert content_tokens(tight["content"]) < 600
+
+
+@given(st.lists(st.tuples(st.integers(0, 3_000), st.booleans()), max_size=5), st.integers(-100, 5_000))
+def test_all_together_keep_within_the_budget_but_for_markers(sizes: list[tuple[int, bool]], budget: int) -> None:
+    blocks: list[dict[str, Any]] = []
+    for number, (size, listed) in enumerate(sizes):
+        words = "x" * size
+        content: Any = [histories.text(words + "."), picture()] if listed else words
+        blocks.append(result(f"toolu_{number}", content))
+    untouched = copy.deepcopy(blocks)
+    fitted = fit_results(blocks, budget)
+    assert blocks == untouched
+    assert [block["tool_use_id"] for block in fitted] == [block["tool_use_id"] for block in blocks]
+    before, after = (sum(content_tokens(block["content"]) for block in them) for them in (blocks, fitted))
+    assert after <= before
+    assert after <= max(budget, 0) + 60 * len(blocks)
+    assert fit_results(fitted, max(budget, after)) == fitted

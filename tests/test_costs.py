@@ -1,0 +1,205 @@
+"""What a turn costs, in counts: exact ones, so that no turn grows dearer unnoticed. Nothing here is timed."""
+
+import asyncio
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import looplatch.encoding
+from looplatch import Log, StreamEvent
+from looplatch.audit.disk import Disk
+from looplatch.audit.linefile import LineFile
+from looplatch.machine import Machine
+from looplatch.states import record
+from tests.counting import CountingModel, Tally, counting_loop, sent_messages, tallied
+
+WARM = 2  # turns of a run before the one in which things are counted: imports, caches and the like
+
+
+def run_of(turns: int, *, counted: Callable[[], Any] = lambda: None, **options: Any) -> tuple[CountingModel, Log]:
+    """A whole run of so many tool turns, whose messages a consumer takes. `counted` is called before it begins."""
+    shape = {name: options.pop(name) for name in ("calls", "deltas", "at_hand") if name in options}
+    run_options = {name: options.pop(name) for name in ("log", "include_partial_messages") if name in options}
+    model = CountingModel(turns, **shape)
+
+    async def play() -> Log:
+        async with counting_loop(model, **options).run("Go.", **run_options) as run:
+            async for _ in run:
+                pass
+        assert run.result is not None
+        assert run.result.terminal == "answered", run.result.error
+        return run.log
+
+    return model, asyncio.run(play())
+
+
+def tally_of(turns: int, functions: dict[str, Callable[..., Any]], **options: Any) -> Tally:
+    with tallied(**functions) as tally:
+        run_of(turns, **options)
+    return tally
+
+
+def a_turn(functions: dict[str, Callable[..., Any]], **options: Any) -> dict[str, int]:
+    """The calls of each function in one turn, the same in the third turn and in the thirtieth."""
+    run_of(WARM, **options)
+    calls = {turns: tally_of(turns, functions, **options).calls for turns in (3, 4, 30, 31)}
+    early = {name: calls[4][name] - calls[3][name] for name in functions}
+    late = {name: calls[31][name] - calls[30][name] for name in functions}
+    assert early == late
+    return late
+
+
+# --- the API and the log
+
+
+def test_a_turn_is_one_request_and_nothing_else_is_asked() -> None:
+    model, _ = run_of(20)
+    assert len(model.bodies) == 21
+    assert model.counted == 0
+
+
+@pytest.mark.parametrize("calls", [1, 2, 10])
+def test_a_turn_writes_ten_records_and_two_more_for_each_further_call(calls: int) -> None:
+    """A request and each tool begin and end, two messages join, and the machine moves four times."""
+    kinds = [Counter(str(r.kind) for r in run_of(turns, calls=calls)[1].records) for turns in (7, 8)]
+    assert kinds[1] - kinds[0] == Counter(
+        {"transition": 4, "message": 2, "effect_begin": 1 + calls, "effect_end": 1 + calls}
+    )
+
+
+def test_each_record_and_each_payload_is_one_write(tmp_path: Path) -> None:
+    """Ten records; three payloads: what the model said, what it called, what came of that."""
+    functions: dict[str, Callable[..., Any]] = {"write": LineFile.write, "syscall": Disk.write}
+    files = (tmp_path / f"{number}.jsonl" for number in range(100))
+    run_of(WARM, log=next(files))
+    early, late = (tally_of(turns, functions, log=next(files)).calls for turns in (30, 31))
+    assert {name: late[name] - early[name] for name in functions} == {"write": 13, "syscall": 13}
+
+
+@pytest.mark.parametrize("durability", ["none", "group"])
+def test_the_thread_of_the_event_loop_never_waits_for_the_disk(tmp_path: Path, durability: str) -> None:
+    waited: list[int] = []
+
+    def profile(frame: Any, event: str, arg: Any) -> None:
+        if event == "c_call" and arg is os.fsync:
+            waited.append(1)
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        run_of(30, log=tmp_path / "run.jsonl", durability=durability, read_only=False)
+    finally:
+        sys.setprofile(before)
+    assert waited == []
+
+
+def test_without_durability_nothing_is_synced(tmp_path: Path) -> None:
+    tally = tally_of(5, {"fsync": Disk.fsync}, log=tmp_path / "run.jsonl", durability="none", read_only=False)
+    assert tally.calls["fsync"] == 0
+
+
+# --- encoding
+
+
+ENCODING: dict[str, Callable[..., Any]] = {
+    "encode": looplatch.encoding.encode,
+    "canonical": record.canonical,
+    "digest": record.digest,
+}
+
+
+def test_what_a_turn_encodes_does_not_grow_with_the_history() -> None:
+    """Twenty turns on, a turn encodes as many bytes as before, though its request is many times as long."""
+    run_of(WARM)
+    tallies = [tally_of(turns, ENCODING) for turns in (10, 11, 30, 31)]
+    ten, eleven, thirty, thirty_one = (tally.returned["encode"] for tally in tallies)
+    assert eleven - ten == thirty_one - thirty
+    model, _ = run_of(31)
+    assert len(model.bodies[31]) > 2.5 * len(model.bodies[10])
+
+
+def test_a_block_is_encoded_once_and_a_record_once() -> None:
+    """Three blocks, and what the records say of them in two messages; what the model began two blocks with, whose size
+    is taken; the request's own fields. A digest for each record and payload, and for each message in the history's."""
+    assert a_turn(ENCODING) == {"encode": 3 + 2 + 2 + 1, "canonical": 10, "digest": 10 + 3 + 2}
+
+
+def test_a_request_begins_with_the_messages_of_the_one_before() -> None:
+    """What was sent once is sent again byte for byte: nothing is encoded anew, and the prompt cache holds."""
+    model, _ = run_of(20)
+    sent = [sent_messages(body) for body in model.bodies]
+    assert all(later.startswith(earlier[:-1] + b",") for earlier, later in pairwise(sent))
+
+
+# --- tasks and moves
+
+
+def test_a_call_is_two_tasks_and_an_event_that_comes_meanwhile_one() -> None:
+    """A call has its own task and the tool's, which can be left; behind one call come two events, behind two five.
+
+    Whether an event comes while the tool still runs is the event loop's to say, so that part is a bound.
+    """
+    functions = {"tasks": asyncio.base_events.BaseEventLoop.create_task}
+    assert 2 <= a_turn(functions)["tasks"] <= 2 + 2
+    assert 4 <= a_turn(functions, calls=2)["tasks"] <= 4 + 5
+
+
+def test_text_is_read_without_any_task() -> None:
+    functions = {"tasks": asyncio.base_events.BaseEventLoop.create_task}
+    few, many = (tally_of(0, functions, deltas=deltas).calls["tasks"] for deltas in (2, 500))
+    assert few == many
+
+
+def test_a_turn_is_four_moves() -> None:
+    assert a_turn({"send": Machine.send}) == {"send": 4}
+
+
+# --- calls of functions
+
+
+def a_delta(**options: Any) -> float:
+    """The calls of Python functions for one text delta."""
+    run_of(WARM)
+    few, many = (tally_of(0, {}, deltas=deltas, **options).python for deltas in (1_000, 2_000))
+    return (many - few) / 1_000
+
+
+def test_a_delta_costs_few_calls() -> None:
+    """Read alone, and taken by a consumer; and where many come in one piece of the network's.
+
+    Rounded: the log's committer, in its own thread, adds a call or two to a thousand deltas.
+    """
+    assert round(a_delta()) <= 7
+    assert round(a_delta(include_partial_messages=True)) <= 21
+    assert round(a_delta(include_partial_messages=True, at_hand=50)) <= 12
+
+
+def test_a_turn_costs_no_more_calls_than_it_did(tmp_path: Path) -> None:
+    """All calls of Python functions of a turn; where this fails, look for what does the same thing twice."""
+    files = (tmp_path / f"{number}.jsonl" for number in range(100))
+    run_of(WARM, log=next(files))
+    early, late = (tally_of(turns, {}, log=next(files), durability="none").python for turns in (30, 60))
+    assert (late - early) / 30 <= 1_500
+
+
+def test_a_turn_keeps_nothing_but_its_messages(tmp_path: Path) -> None:
+    """Memory, in blocks of the interpreter's: what each turn leaves behind, with the log on the disk."""
+    blocks: list[int] = []
+
+    async def play() -> None:
+        model = CountingModel(300)
+        async with counting_loop(model).run("Go.", log=tmp_path / "run.jsonl", include_partial_messages=True) as run:
+            async for message in run:
+                at_end = isinstance(message, StreamEvent) and message.event["type"] == "message_stop"
+                if at_end and len(model.bodies) in (100, 300):
+                    blocks.append(sys.getallocatedblocks())
+
+    asyncio.run(play())
+    early, late = blocks
+    assert (late - early) / 200 <= 40

@@ -1,0 +1,145 @@
+"""A run cut off after any of its records goes on to the same end, and does nothing twice."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from looplatch import Log, LooplatchError
+from looplatch.blocks import blocks_of
+from looplatch.recovery.resume import CannotResume
+from looplatch.states.record import Kind
+from looplatch.testing import reply, tool_use
+from tests.playing import Play, play
+from tests.resuming import Resumed, answers_had, begun_and_ended, cut_after, resumed, started
+from tests.tales import COMPACTED, TALES, Ran, Tale, noted
+
+INTERRUPTED = "interrupted, effect unknown"
+
+
+def told(tale: Tale) -> Play:
+    script, watch = tale.script()
+    return play(script, watch=watch, known=tale.known, **tale.options([]))
+
+
+def taken_up(tale: Tale, log: Log, ran: Ran) -> Resumed:
+    script, watch = tale.rest(answers_had(log))
+    went_on = asyncio.run(resumed(log, script, watch=watch, known=tale.known, **tale.options(ran)))
+    if went_on.error is not None:
+        raise went_on.error
+    return went_on
+
+
+def check_end(before: Log, went_on: Resumed, whole: Play, ran: Ran) -> None:
+    """The end is that of the `whole` run, but for what a cut answer and a write in flight leave open."""
+    begun, ended = begun_and_ended(before.records)
+    writes = {
+        str(record["tool_use_id"])
+        for record in before.records
+        if record.kind is Kind.EFFECT_BEGIN and record["class"] == "tool" and record["access"] == "write"
+    }
+    puts = {str(record["tool_use_id"]) for record in before.records if record.get("name") == "put"}
+    unknown = (begun - ended) & (writes - puts)
+    assert not set(ran) & (ended | unknown), "what has ended, and what may have had an effect, does not run again"
+    assert [one for one in ran if ran.count(one) > 1] == []
+    assert went_on.run.log.lines[: len(before.lines)] == before.lines
+    answered = {block["tool_use_id"]: block for block in results_in(went_on.run.messages)}
+    for call in unknown:
+        assert answered[call]["is_error"]
+        assert answered[call]["content"].startswith(INTERRUPTED)
+    again, _ = begun_and_ended(went_on.run.log.records[len(before) :])
+    assert again >= (begun - ended) - unknown, "a read runs again, and a write that is idempotent"
+    if not cut_midway(before) and not unknown:
+        assert went_on.run.messages == whole.run.messages
+        assert (went_on.result.terminal, went_on.result.result) == (whole.result.terminal, whole.result.result)
+        assert went_on.result.num_turns == whole.result.num_turns
+        ends = [one.log.transitions[-1] for one in (went_on.run, whole.run)]
+        notes = any(effect.kind == "note" for effect in whole.log.effects)  # one in flight is lost, and its cost
+        assert notes or ends[0]["fields"] == ends[1]["fields"]
+
+
+def results_in(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    blocks = [block for message in messages for block in blocks_of(message)]
+    return [block for block in blocks if block["type"] == "tool_result"]
+
+
+def cut_midway(log: Log) -> bool:
+    """Whether an answer was cut in any epoch after a call of its had begun: the rest of it is lost, as in any cut."""
+    open_ = begun = cut = False
+    for record in log.records:
+        if record.kind is Kind.EFFECT_BEGIN:
+            open_ = open_ or record["class"] == "model"
+            begun = begun or (open_ and record["class"] == "tool")
+        elif record.kind is Kind.EFFECT_END and record["class"] == "model":
+            open_ = begun = False
+        elif record.kind is Kind.RESUMED:
+            cut, open_, begun = cut or begun, False, False
+    return cut or begun
+
+
+@pytest.mark.parametrize("tale", TALES, ids=lambda tale: tale.name)
+def test_a_run_cut_after_any_record_comes_to_the_same_end(tale: Tale) -> None:
+    whole = told(tale)
+    step = 1 if len(whole.log) < 50 else 3
+    for count in range(1, len(whole.log), step):
+        before, ran = cut_after(whole.log, count), Ran()
+        if not started(before.records):
+            with pytest.raises(CannotResume, match="cut off before it began"):
+                taken_up(tale, before, ran)
+            continue
+        check_end(before, taken_up(tale, before, ran), whole, ran)
+
+
+def test_a_tool_with_the_name_that_an_unknown_one_got_does_not_run_after_a_crash_either() -> None:
+    def script() -> list[Any]:
+        return [reply(tool_use("t1", "functions.read", {})), reply("Done.")]
+
+    whole = play(script(), tools=[noted("functions_read", Ran())])
+    for count in range(1, len(whole.log)):
+        before, ran = cut_after(whole.log, count), Ran()
+        if not started(before.records):
+            continue
+        went_on = asyncio.run(resumed(before, script()[answers_had(before) :], tools=[noted("functions_read", ran)]))
+        assert went_on.run.messages == whole.run.messages
+        assert not ran
+
+
+@pytest.mark.parametrize("tale", TALES, ids=lambda tale: tale.name)
+def test_a_run_may_be_cut_again_and_again(tale: Tale) -> None:
+    """After each resumption it is cut once more, each time a record later than the time before, until it is over."""
+    whole = told(tale)
+    for first in (4, 9):
+        before = cut_after(whole.log, min(first, len(whole.log) - 1))
+        for step in range(1, len(whole.log)):
+            ran = Ran()
+            went_on = taken_up(tale, before, ran)
+            check_end(before, went_on, whole, ran)
+            if len(before) + step >= len(went_on.run.log):
+                break
+            before = cut_after(went_on.run.log, len(before) + step)
+
+
+def test_a_run_may_die_in_the_same_place_as_often_as_it_likes() -> None:
+    """Each death in `prepare` comes after a level was tried; no counter of that visit runs out."""
+    whole = told(COMPACTED)
+    before = cut_after(whole.log, _after(whole.log, "SummaryDue", 0))
+    went_on = taken_up(COMPACTED, before, [])
+    for _ in range(9):
+        before = cut_after(went_on.run.log, _after(went_on.run.log, "SummaryDue", len(before)))
+        went_on = taken_up(COMPACTED, before, [])
+    assert went_on.run.messages == whole.run.messages
+
+
+def _after(log: Log, event: str, start: int) -> int:
+    """How many records there are up to the first move by `event` from `start` on."""
+    return next(record.seq for record in log.records[start:] if record.event == event) + 1
+
+
+def test_a_sealed_run_is_over() -> None:
+    whole = told(TALES[0])
+    with pytest.raises(CannotResume, match=r"has ended \(answered\)"):
+        taken_up(TALES[0], whole.log, [])
+
+
+def test_every_refusal_is_an_error_of_ours() -> None:
+    assert issubclass(CannotResume, LooplatchError)

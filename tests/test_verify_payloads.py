@@ -1,0 +1,105 @@
+"""Payloads that are gone, and records whose plain fields make no sense."""
+
+from collections.abc import Callable
+
+import pytest
+
+from looplatch.states import events as on
+from looplatch.states.record import MAX_INT
+from looplatch.states.verify import verify_lines
+from tests.forge import Fields, Forge, altered, broken, call, hexed, result, text
+from tests.forged_runs import (
+    begun,
+    complete,
+    streaming,
+)
+
+
+def i4_time() -> Forge:
+    return altered(*_first(begun()), ts="yesterday")
+
+
+def i4_library() -> Forge:
+    return altered(*_first(begun()), library=5)
+
+
+def p4_parent() -> Forge:
+    return altered(*_first(begun()), parent="x")
+
+
+def _first(forge: Forge) -> tuple[Forge, Fields]:
+    return forge, forge.records[0]
+
+
+def c2_attempt() -> Forge:
+    forge = streaming()
+    forge.ask()["attempt"] = 77
+    return forge
+
+
+def p3_tombstone() -> Forge:
+    """A tombstone that is for nothing."""
+    forge = begun()
+    forge.add("tombstone")
+    return forge
+
+
+BAD: tuple[Callable[[], Forge], ...] = (
+    i4_time, i4_library, p4_parent, c2_attempt, p3_tombstone,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("build", BAD, ids=lambda build: build.__name__)
+def test_a_bad_log_is_rejected_for_its_own_invariant_alone(build: Callable[[], Forge]) -> None:
+    report = verify_lines(build().lines())
+    assert broken(report) == {build.__name__.split("_")[0].upper()}, str(report)
+
+
+def kept_run(payloads: str = "keep") -> tuple[Forge, dict[str, tuple[bytes, bytes]]]:
+    """A question whose payload is kept, and an answer whose payload is gone."""
+    forge = begun()
+    forge.records[0]["payloads"] = payloads
+    block = forge.find(kind="message")["blocks"][0]
+    store = {block["commitment"]: (b"", b"question")}
+    forge.send(on.ContextReady(tokens=100, window=None))
+    return complete(forge), store
+
+
+def test_a_payload_that_is_gone_without_a_tombstone_is_told() -> None:
+    forge, store = kept_run()
+    lines = forge.lines()
+    assert broken(verify_lines(lines, payloads=store.get)) == {"P3"}
+    assert len(verify_lines(lines, payloads=lambda _: None).violations) == 2
+    assert verify_lines(lines).ok
+    assert verify_lines(kept_run("digest")[0].lines(), payloads=store.get).ok
+
+
+def test_a_tombstone_says_that_a_payload_is_gone() -> None:
+    forge, store = kept_run()
+    forge.add("tombstone", commitment=hexed("answer"))
+    report = verify_lines(forge.lines(), payloads=store.get)
+    assert report.ok, str(report)
+
+
+def test_a_torn_line_after_the_seal_is_no_crash() -> None:
+    lines = kept_run()[0].lines()
+    report = verify_lines([*lines, lines[-1][:20]])
+    assert (broken(report), report.torn) == ({"I8"}, 20)
+
+
+def test_totals_stop_where_a_record_can_hold_no_more() -> None:
+    forge = streaming()
+    forge.told(forge.ask(), "tool_use", MAX_INT)
+    forge.join("assistant", call("a"), message_id="msg")
+    tokens = {"input_tokens": MAX_INT, "output_tokens": MAX_INT}
+    forge.send(on.ModelResponded(stop_reason="tool_use", calls=("a",), begun=0, **tokens))
+    forge.send(on.ToolsRequested(calls=1))
+    forge.join("user", result("a", is_error=True))
+    forge.send(on.ToolsAnswered(results=1, errors=1))
+    forge.send(on.ContextReady(tokens=100, window=None))
+    forge.told(forge.ask(), "end_turn", 10)
+    forge.join("assistant", text("answer"), message_id="msg")
+    moved = forge.send(on.ModelResponded(stop_reason="end_turn", calls=(), begun=0, input_tokens=10, output_tokens=10))
+    moved["change"] = {name: value for name, value in moved["change"].items() if not name.endswith("tokens")}
+    report = verify_lines(forge.lines())
+    assert report.ok, str(report)
