@@ -1,6 +1,5 @@
 """What calls cost: by the caller's own prices, by the kept table, and what a limit in dollars needs of them."""
 
-import importlib.util
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -15,8 +14,6 @@ from tests.playing import MODEL, echo, play
 
 MILLION = 1_000_000
 PRICE = Price(input=3, output=15)
-
-needs_table = pytest.mark.skipif(importlib.util.find_spec("genai_prices") is None, reason="looplatch[prices] is absent")
 
 
 def tokens(**given: int) -> dict[str, int]:
@@ -69,7 +66,6 @@ def test_the_callers_price_holds_for_every_model() -> None:
 # --- the table
 
 
-@needs_table
 @pytest.mark.parametrize(
     ("spent", "micro_usd"),
     [
@@ -86,7 +82,6 @@ def test_the_table_knows_what_a_model_costs(spent: dict[str, int], micro_usd: in
     assert priced(MODEL, spent) == micro_usd
 
 
-@needs_table
 def test_a_model_that_the_table_does_not_know_has_no_price() -> None:
     priced = pricer(None, models=["nobody-knows-it"], needed=False)
     assert priced is not None
@@ -95,7 +90,6 @@ def test_a_model_that_the_table_does_not_know_has_no_price() -> None:
     assert cost_usd(priced, MODEL, 1_500_000) == 1.5
 
 
-@needs_table
 @pytest.mark.parametrize("options", [{"model": "m-1"}, {"model": MODEL, "fallback_model": "m-1"}])
 def test_a_limit_in_dollars_needs_the_price_of_each_model(options: dict[str, Any]) -> None:
     """It would never be met otherwise."""
