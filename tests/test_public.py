@@ -1,0 +1,43 @@
+"""The names that DESIGN promises are where a user looks for them, and each package says what it offers."""
+
+import importlib
+
+import pytest
+
+import looplatch
+
+PACKAGES = (
+    "looplatch",
+    "looplatch.states",
+    "looplatch.diagrams",
+    "looplatch.testing",
+    "looplatch.tools",
+    "looplatch.audit",
+)
+VOCABULARY = {  # the classes of messages and blocks do not count towards the limit
+    *("AssistantMessage", "ResultMessage", "StreamEvent", "SystemMessage", "ToolMessage", "TransitionMessage"),
+    *("UserMessage", "TextBlock", "ThinkingBlock", "ToolResultBlock", "ToolUseBlock"),
+}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_name_that_a_package_offers_is_there(package: str) -> None:
+    module = importlib.import_module(package)
+    assert module.__all__ == sorted(module.__all__, key=lambda name: (not name.isupper(), not name[0].isupper(), name))
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+        assert name in dir(module)
+
+
+def test_the_root_offers_at_most_thirty_names_besides_its_vocabulary() -> None:
+    assert set(looplatch.__all__) > VOCABULARY
+    assert len(set(looplatch.__all__) - VOCABULARY) <= 30
+
+
+def test_a_table_can_be_taken_apart_with_the_names_of_its_package() -> None:
+    from looplatch.states import TABLE, WORKING, Continue, State, check_table
+
+    check_table(TABLE)
+    entering = {row.reason for row in TABLE.rows if row.target is State.PREPARE and row.reason is not None}
+    assert entering == set(Continue)
+    assert [state.value for state in WORKING] == ["prepare", "stream", "decide", "orchestrate", "recover"]
