@@ -129,8 +129,8 @@ def _card(card: Card) -> str:
         fill = "#fef08a"
     colour = FAINT if node.faint else INK
     return (
-        f'<rect class="state" {_box(card.x, card.y, card.width, card.height)} rx="8" fill="{fill}" '
-        f'stroke="{colour}" stroke-width="{"2.4" if node.kind is NodeKind.FINAL else "1.4"}"{dashes}/>'
+        f'<rect class="state" data-state={quoteattr(node.name)} {_box(card.x, card.y, card.width, card.height)} rx="8" '
+        f'fill="{fill}" stroke="{colour}" stroke-width="{"2.4" if node.kind is NodeKind.FINAL else "1.4"}"{dashes}/>'
     )
 
 
