@@ -272,6 +272,7 @@ class Answer:
                 "request_id": None if request_id is None else named(request_id),
                 **told_of_answer(self._assembly),
                 "usage": usage,
+                "held": None if (held := self.held) is None else {"prompt": held.prompt, "output": held.output},
                 "error": told_of_failure(self.failure),
                 "trouble": None if self._trouble is None else str(self._trouble),
                 # What no other record names yet: whoever resumes the run has the whole answer then.

@@ -12,7 +12,7 @@ from looplatch.patience import Patience
 from looplatch.recovery.collapse import Span, Staged, drain, fresh, next_span
 from looplatch.recovery.compact import compaction_request
 from looplatch.recovery.edits import Edit, change_of, first_changed
-from looplatch.recovery.estimate import Estimate
+from looplatch.recovery.estimate import BYTES_PER_TOKEN, Estimate
 from looplatch.recovery.exchanges import outline
 from looplatch.recovery.fitting import fit_newest, newest_results, newest_tokens
 from looplatch.recovery.micro import micro
@@ -148,7 +148,7 @@ class Compressor:
         """Where the newest results are kept whole, by the calls' ids."""
         if self._at.plan.payloads != "keep":
             return {}
-        skeletons = [kept.skeleton for place in newest_results(messages) for kept in self._at.history.kept(place)]
+        skeletons = [one for place in newest_results(messages) for one in self._at.history.skeletons(place)]
         return {str(one["tool_use_id"]): str(one["commitment"]) for one in skeletons if "tool_use_id" in one}
 
     # --- the levels that have the model write
@@ -284,7 +284,7 @@ class Compressor:
         if before - after < LEAST_SAVING:
             return None
         tokens = self.gauge.tokens()
-        lost = min(tokens, self.gauge.in_tokens(weigh_all(messages[first_changed(edits) :])))
+        lost = min(tokens, self.gauge.in_tokens(self._at.history.weight_from(first_changed(edits)) // BYTES_PER_TOKEN))
         rewrite(self._at, f"the level {level}", messages, edits)
         self._patience.renew()
         self._at.outbox.push(

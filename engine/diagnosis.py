@@ -2,7 +2,7 @@
 
 from looplatch.answer import Answer
 from looplatch.compressor import Compressor
-from looplatch.recovery.strategies.request_retry import backoff_ms, fallback_due
+from looplatch.recovery.strategies.request_retry import fallback_due, wait_ms
 from looplatch.states.context import Context
 from looplatch.states.events import TroubleNamed
 from looplatch.states.trouble import TroubleKind
@@ -19,21 +19,15 @@ async def name_trouble(
         case TroubleKind.TRUNCATED:
             return TroubleNamed(trouble=trouble, output_limit=await compressor.escalation(context))
         case TroubleKind.TRANSIENT:
-            if failure is not None and at.plan.is_overflow(failure):  # of the answer's limit alone: no wait mends that
-                compressor.gauge.overflowed(failure)
-                return TroubleNamed(trouble=trouble, fallback=context.fallback)
-            retry_after = None if failure is None else failure.retry_after_ms
             available = at.plan.fallback_model is not None
             return TroubleNamed(
                 trouble=trouble,
-                delay_ms=backoff_ms(context.attempts, at.plan.jitter(), retry_after),
+                delay_ms=wait_ms(context.attempts, at.plan.jitter(), failure),
                 fallback=context.fallback or fallback_due(context.attempts, failure, available=available),
             )
         case TroubleKind.HOOK_BLOCKED | TroubleKind.TARGET_UNMET:
             return TroubleNamed(trouble=trouble, new_tokens=new_tokens)
         case TroubleKind.OVERFLOW:
-            if failure is not None:
-                compressor.gauge.overflowed(failure)
             return TroubleNamed(
                 trouble=trouble,
                 staged=compressor.staged,

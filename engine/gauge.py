@@ -8,7 +8,8 @@ import attrs
 from looplatch.journal import named
 from looplatch.ports import ModelRequest
 from looplatch.recovery.estimate import BYTES_PER_TOKEN, Estimate
-from looplatch.recovery.failure import Failure, ModelCallFailed, measured_overflow, trouble_of
+from looplatch.recovery.failure import MeasuredOverflow, ModelCallFailed, trouble_of
+from looplatch.recovery.sizes import Asked, Measured
 from looplatch.states.record import MAX_INT, Record
 from looplatch.states.trouble import TroubleKind
 from looplatch.workplace import Workplace
@@ -60,11 +61,10 @@ class Gauge:
         """The API has counted the history as it is now."""
         self._estimate = attrs.evolve(self._estimate, reported=tokens, weight=self._at.history.weight)
 
-    def overflowed(self, failure: Failure) -> None:
+    def overflowed(self, measured: MeasuredOverflow) -> None:
         """The API refused the prompt as too long: what it measured holds from now on."""
-        if (measured := measured_overflow(failure)) is not None:
-            self._at.sizes.lower(measured.window)
-            self.reported(measured.input_tokens)
+        self._at.learn(Measured(measured.window))
+        self.reported(measured.input_tokens)
 
     # --- asking it
 
@@ -89,8 +89,7 @@ class Gauge:
 
     async def ask_size(self, model: str) -> None:
         """Ask the API, once for each model, how large it is; where it does not say, nothing is known."""
-        sizes = self._at.sizes
-        if sizes.asked:
+        if self._at.sizes.asked:
             return
         begin = self._at.journal.size_begins(model)
         size = await self._asked(
@@ -98,7 +97,7 @@ class Gauge:
             lambda: self._at.plan.connect().size(model),
             lambda size: {"window": size and size.window, "output": size and size.output},
         )
-        sizes.learn(None if isinstance(size, TroubleKind) else size)
+        self._at.learn(Asked(None if isinstance(size, TroubleKind) else size))
 
     async def _asked(
         self, begin: Record, ask: Callable[[], Awaitable[T]], told: Callable[[T | None], dict[str, Any]]

@@ -106,13 +106,13 @@ class History:
 
     def rewrite(self, rewrites: Sequence[Rewrite]) -> None:
         """Put other messages in the place of some; `rewrites` are in order, and count in the history as it is."""
-        old, body = self._entries, bytes(self._body)
-        ends = [entry.start - 1 for entry in old[1:]] + [len(body)]
-        self._body, self._entries, self.weight, self.marks = bytearray(), [], 0, 0
+        old, body = self._entries, self._body
+        self._entries, self._body = [], bytearray()
         place = 0
         for change in [*rewrites, Rewrite(len(old), len(old), ())]:
-            for kept in range(place, change.start):
-                self._place(old[kept], body[old[kept].start : ends[kept]])
+            self._keep(old, body, place, change.start)
+            for gone in range(change.start, change.stop):
+                self._forget(bytes(memoryview(body)[old[gone].start : _end(old, body, gone)]))
             for new in change.joining:
                 self._add(new.role, new.form, _encoded(new), bytes.fromhex(new.hash), new.kept)
             place = change.stop
@@ -121,14 +121,39 @@ class History:
             for at in range(0, len(entry.hashes), 32):
                 self._chain(entry.hashes[at : at + 32].hex())
 
+    def _keep(self, old: Sequence[_Entry], body: bytearray, start: int, stop: int) -> None:
+        """Take over so many entries of an earlier state as they are."""
+        if start == stop:
+            return
+        if self._entries:
+            self._body += b","
+        begin = old[start].start
+        moved = len(self._body) - begin
+        self._body += memoryview(body)[begin : _end(old, body, stop - 1)]
+        for entry in old[start:stop]:
+            entry.start += moved
+            self._entries.append(entry)
+
+    def _forget(self, encoded: bytes) -> None:
+        self.weight -= weight_of(encoded)
+        self.marks -= marks_in(encoded)
+
     def role(self, index: int) -> str:
         """The role of the message at `index`."""
         return self._entries[index].role
 
+    def skeletons(self, index: int) -> list[dict[str, Any]]:
+        """What records say of the blocks of the message at `index`."""
+        return cast("list[dict[str, Any]]", orjson.loads(self._entries[index].skeletons))
+
+    def weight_from(self, index: int) -> int:
+        """What the messages from `index` on weigh."""
+        return weight_of(bytes(memoryview(self._body)[self._entries[index].start :]))
+
     def kept(self, index: int) -> list[Kept]:
         """The blocks of the message at `index`, with what their records say of them."""
         entry = self._entries[index]
-        end = self._entries[index + 1].start - 1 if index + 1 < len(self._entries) else len(self._body)
+        end = _end(self._entries, self._body, index)
         content = cast("dict[str, Any]", decode(bytes(self._body[entry.start : end])))["content"]
         blocks = [content] if entry.form == "text" else content
         return [
@@ -174,6 +199,11 @@ class History:
 def own_name(wanted: str) -> str:
     """The name that a new tool_use gets: the wanted one, or one made of it where the API would not take it back."""
     return wanted if _NAME.fullmatch(wanted) else _NEITHER.sub("_", wanted)[:128] or "_"
+
+
+def _end(entries: Sequence[_Entry], body: bytearray, index: int) -> int:
+    """Where the bytes of an entry end."""
+    return entries[index + 1].start - 1 if index + 1 < len(entries) else len(body)
 
 
 def _encoded(joining: Joining) -> bytes:

@@ -98,6 +98,10 @@ class Journal:
             },
         )
 
+    def leaves(self, start: int, stop: int, role: str) -> Record:
+        """The messages from `start` to before `stop`, the first of them of this role, left the history."""
+        return self.message("leave", start, role, "blocks", (), count=stop - start)
+
     def message(self, op: str, index: int, role: str, form: str, kept: Iterable[Kept], **more: Any) -> Record:
         """A message that joined the history, or blocks that joined its last message."""
         fields = {"op": op, "index": index, "role": role, "form": form, "blocks": [k.skeleton for k in kept], **more}

@@ -16,6 +16,7 @@ from looplatch.hooks import Allow, Deny
 from looplatch.messages import SystemMessage
 from looplatch.next_request import NextRequest
 from looplatch.noting import Noting
+from looplatch.recovery.sizes import Measured, Switched
 from looplatch.recovery.strategies.max_output_tokens_recovery import GO_ON
 from looplatch.recovery.strategies.stop_hook_blocking import hook_prompt
 from looplatch.recovery.strategies.token_budget_continuation import budget_prompt
@@ -186,6 +187,8 @@ class Performer:
         answer = self._current()
         if answer.failure is not None:
             self.error = f"{answer.failure.type}: {answer.failure.message}"
+            if answer.failure.measured is not None:
+                self.compressor.gauge.overflowed(answer.failure.measured)
         if isinstance(over, on.ModelResponded):
             self.text = answer.text
             self._following.answered(answer.message_id)
@@ -207,7 +210,7 @@ class Performer:
         if kind in (on.OutputTruncated, on.ContextExceeded, on.Refused):
             self.error = answer.cut_text
             if kind is on.ContextExceeded and (held := answer.held) is not None:
-                self._at.sizes.lower(held.prompt + held.output)  # where the window ends, it has been measured
+                self._at.learn(Measured(held.prompt + held.output))  # where the window ends, it has been measured
             return kind(begun=begun)  # pyright: ignore[reportCallIssue]
         return kind()
 
@@ -305,7 +308,7 @@ class Performer:
         """From here on the other model answers: thinking that is bound to the first one goes."""
         self._fell_back = True
         model = str(self._at.plan.fallback_model)
-        self._at.sizes.switch(model)
+        self._at.learn(Switched())
         self._following.fall_back(mid_turn=self.compressor.drop_thinking())
         self._at.outbox.push(SystemMessage(subtype="model_fallback", data={"model": model}))
 

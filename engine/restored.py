@@ -14,6 +14,7 @@ from looplatch.calls import PastCall
 from looplatch.contents import Contents
 from looplatch.model import FinishedBlock, ParsedCall
 from looplatch.model.inputs import parse_input
+from looplatch.model.spending import Held
 from looplatch.ports import ModelRequest
 from looplatch.recovery.failure import Failure
 from looplatch.recovery.past import PastAnswer, PastApproval, PastTool, Skeleton
@@ -85,6 +86,12 @@ class RestoredAnswer(Answer):
         end = self._past.end
         return dict.fromkeys(TOTALS, 0) if end is None else dict(end["usage"])
 
+    @property
+    def held(self) -> Held | None:
+        """What the conversation held, as the API had counted it."""
+        held = None if self._past.end is None else self._past.end.get("held")
+        return None if held is None else Held(**held)
+
     def keep_cut(self) -> None:
         """The call was cut when its process died: the prefix up to the last begun call stays."""
         if not self.joined:
@@ -123,6 +130,7 @@ class RestoredAnswer(Answer):
                 message=UNKNOWN_TEXT,
                 retry_after_ms=error["retry_after_ms"],
                 request_id=end["request_id"],
+                measured=past.measured,
             )
             self._trouble = past.trouble
 

@@ -45,6 +45,8 @@ class Restoring:
         self._at = Workplace(
             plan=plan, journal=Journal(log), history=history, outbox=Outbox(), partial=partial, pauses=pauses
         )
+        for learned in snapshot.learned:
+            self._at.learn(learned)
         self._snapshot = snapshot
         self._contents = contents
         self._past = _at_hand(snapshot)
@@ -159,8 +161,8 @@ class _Gap:
 
     def close(self, at: Workplace) -> None:
         """Put the history right, and record it."""
-        for place in reversed(range(self.start, self.stop)):
-            at.journal.message("leave", place, self.roles[place - self.start], "blocks", ())
+        if self.roles:
+            at.journal.leaves(self.start, self.stop, self.roles[0])
         joining: list[Joining] = []
         for place, (entry, kept) in enumerate(self.before, self.start):
             form = "text" if entry.plain else "blocks"

@@ -1,6 +1,7 @@
 """Rewriting the history: how the edits of compression get into it, and into the log."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from looplatch.encoding import encode
 from looplatch.history import Joining, Rewrite
@@ -30,24 +31,26 @@ def rewrite(at: Workplace, what: str, messages: Sequence[Message], edits: Sequen
         raise InvalidCompression(what, problems)
     ordered = in_order(edits)
     # From the end, so that the places of those before still hold.
-    at.history.rewrite([_recorded(at, edit) for edit in reversed(ordered)][::-1])
+    at.history.rewrite([_recorded(at, messages, edit) for edit in reversed(ordered)][::-1])
 
 
-def _recorded(at: Workplace, edit: Edit) -> Rewrite:
+def _recorded(at: Workplace, messages: Sequence[Message], edit: Edit) -> Rewrite:
+    """Record an edit. What it leaves as it was, the very same objects, keeps the commitment that it has."""
     journal, history = at.journal, at.history
-    known: dict[bytes, Kept] = {}
-    if edit.messages:
-        for place in range(edit.start, edit.stop):
-            known.update((kept.encoded, kept) for kept in history.kept(place))
-    for place in reversed(range(edit.start, edit.stop)):
-        journal.message("leave", place, history.role(place), "blocks", ())
+    known: dict[int, dict[str, Any]] = {}
+    for place in range(edit.start, edit.stop):
+        content = messages[place]["content"]
+        was: list[Any] = [content] if isinstance(content, str) else content
+        known.update((id(part), skeleton) for part, skeleton in zip(was, history.skeletons(place), strict=True))
+    if edit.stop > edit.start:
+        journal.leaves(edit.start, edit.stop, history.role(edit.start))
     joining: list[Joining] = []
     for place, message in enumerate(edit.messages, edit.start):
         role, content = message["role"], message["content"]
-        if isinstance(content, str):
-            form, kept = "text", [known.get(encode(content)) or journal.keep_text(content)]
-        else:
-            form, kept = "blocks", [known.get(encode(block)) or journal.keep(block) for block in content]
+        form = "text" if isinstance(content, str) else "blocks"
+        parts: list[Any] = [content] if isinstance(content, str) else content
+        keep: Callable[[Any], Kept] = journal.keep_text if form == "text" else journal.keep
+        kept = [Kept(encode(part), known[id(part)]) if id(part) in known else keep(part) for part in parts]
         record = journal.message("join", place, role, form, kept, **_answer_fields(role))
         joining.append(Joining(role, form, kept, record.hash))
     return Rewrite(edit.start, edit.stop, joining)

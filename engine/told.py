@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+import attrs
+
 from looplatch.journal import named
 from looplatch.model import Assembly
 from looplatch.model.spending import cache_miss
@@ -38,4 +40,5 @@ def told_of_failure(failure: Failure | None) -> dict[str, Any] | None:
         "type": named(failure.type),
         "status": failure.status,
         "retry_after_ms": None if failure.retry_after_ms is None else min(failure.retry_after_ms, MAX_INT),
+        "measured": None if failure.measured is None else attrs.asdict(failure.measured),
     }

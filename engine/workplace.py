@@ -13,7 +13,8 @@ from looplatch.messages import UserMessage
 from looplatch.outbox import Outbox
 from looplatch.plan import Plan
 from looplatch.recovery.closing import open_server_results
-from looplatch.sizes import Sizes
+from looplatch.recovery.sizes import Learned, Sizes
+from looplatch.recovery.windows import ModelSize, model_size
 from looplatch.states.state import State
 
 
@@ -26,10 +27,16 @@ class Pauses:
 
 
 def _sizes(at: "Workplace") -> Sizes:
-    return Sizes(at.plan.size, given=at.plan.window is not None)
+    plan, fallback = at.plan, at.plan.fallback_model
+    return Sizes(
+        window=plan.size.window,
+        output=plan.size.output,
+        given=plan.window is not None,
+        fallback=ModelSize() if fallback is None else model_size(fallback),
+    )
 
 
-@attrs.frozen(kw_only=True)
+@attrs.define(kw_only=True, eq=False)
 class Workplace:
     """What the driver, the performer and an answer work with."""
 
@@ -40,6 +47,10 @@ class Workplace:
     partial: bool  # raw stream events go to the consumer, too
     pauses: Pauses = attrs.field(factory=Pauses)
     sizes: Sizes = attrs.field(default=attrs.Factory(_sizes, takes_self=True))  # what is known of the model
+
+    def learn(self, learned: Learned) -> None:
+        """Something is known of the model's size now."""
+        self.sizes = self.sizes.after(learned)
 
     def join(self, role: str, kept: Sequence[Kept], *, form: str = "blocks", **more: Any) -> None:
         """Append a message to the history, and record it. `more`: further fields of the record."""

@@ -71,12 +71,34 @@ _TOO_LONG: Final = re.compile(
     r"|exceeds?\b.{0,40}\bcontext (?:window|length|limit)",
     re.IGNORECASE,
 )
-_PROMPT_MEASURED: Final = re.compile(r"prompt is too long: (\d+) tokens > (\d+)", re.IGNORECASE)
-_SUM_MEASURED: Final = re.compile(r"exceed context limit: (\d+) \+ (\d+) > (\d+)", re.IGNORECASE)
+_PROMPT_MEASURED: Final = re.compile(r"prompt is too long: (\d{1,15}) tokens > (\d{1,15})\b", re.IGNORECASE)
+_SUM_MEASURED: Final = re.compile(r"exceed context limit: (\d{1,15}) \+ (\d{1,15}) > (\d{1,15})\b", re.IGNORECASE)
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
+
+
+@attrs.frozen(kw_only=True)
+class MeasuredOverflow:
+    """What the API measured when it refused a prompt as too long, all in tokens.
+
+    `max_tokens` is 0 where the prompt alone was over the window.
+    """
+
+    input_tokens: int
+    max_tokens: int
+    window: int
+
+
+def _measured(text: str) -> MeasuredOverflow | None:
+    if alone := _PROMPT_MEASURED.search(text):
+        tokens, window = map(int, alone.groups())
+        return MeasuredOverflow(input_tokens=tokens, max_tokens=0, window=window)
+    if summed := _SUM_MEASURED.search(text):
+        tokens, max_tokens, window = map(int, summed.groups())
+        return MeasuredOverflow(input_tokens=tokens, max_tokens=max_tokens, window=window)
+    return None
 
 
 @attrs.frozen(kw_only=True)
@@ -86,7 +108,8 @@ class Failure:
     `type` is the API's error type, or one of the constants of this module; `status` the HTTP status (200 when an answer
     failed midway, None when there was none); `message` the server's or the client's text, at most 4,096 characters;
     `retry_after_ms` how long the server asks to wait; `code` the API's stable code, where it gives one; `should_retry`
-    the server's own word on whether to try again (the `x-should-retry` header), None where it gives none.
+    the server's own word on whether to try again (the `x-should-retry` header), None where it gives none; `measured`
+    the figures of a prompt that is too long, where the text has some.
     """
 
     type: str
@@ -96,6 +119,9 @@ class Failure:
     request_id: str | None = None
     code: str | None = None
     should_retry: bool | None = None
+    measured: MeasuredOverflow | None = attrs.field(
+        default=attrs.Factory(lambda self: _measured(self.message), takes_self=True)
+    )
 
 
 class ModelCallFailed(LooplatchError):
@@ -118,18 +144,6 @@ class BadStream(ModelCallFailed):
         super().__init__(Failure(type=BAD_STREAM, status=200, message=message, request_id=request_id))
 
 
-@attrs.frozen(kw_only=True)
-class MeasuredOverflow:
-    """What the API measured when it refused a prompt as too long, all in tokens.
-
-    `max_tokens` is 0 where the prompt alone was over the window.
-    """
-
-    input_tokens: int
-    max_tokens: int
-    window: int
-
-
 def is_prompt_too_long(failure: Failure) -> bool:
     """Return whether the API refused the request because it does not fit the model's window, or the request limit."""
     if failure.status == 413 or failure.type == "request_too_large":
@@ -137,17 +151,6 @@ def is_prompt_too_long(failure: Failure) -> bool:
     if failure.status != 400 and failure.type.lower() not in _INVALID_REQUEST_TYPES:
         return False
     return _TOO_LONG.search(failure.message) is not None
-
-
-def measured_overflow(failure: Failure) -> MeasuredOverflow | None:
-    """Return what the API says it measured, or None where the text has no figures."""
-    if alone := _PROMPT_MEASURED.search(failure.message):
-        tokens, window = map(int, alone.groups())
-        return MeasuredOverflow(input_tokens=tokens, max_tokens=0, window=window)
-    if summed := _SUM_MEASURED.search(failure.message):
-        tokens, max_tokens, window = map(int, summed.groups())
-        return MeasuredOverflow(input_tokens=tokens, max_tokens=max_tokens, window=window)
-    return None
 
 
 def trouble_of(failure: Failure, *, is_overflow: Callable[[Failure], bool] = is_prompt_too_long) -> TroubleKind:

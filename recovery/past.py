@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from looplatch.recovery.failure import MeasuredOverflow
 from looplatch.states.record import Record
 from looplatch.states.trouble import TroubleKind
 
@@ -102,6 +103,11 @@ class PastAnswer:
         return None if known is None else TroubleKind(known)
 
     @property
+    def measured(self) -> MeasuredOverflow | None:
+        """What the API measured of a prompt that was too long."""
+        return None if self.end is None else measured_in(self.end)
+
+    @property
     def begun(self) -> int:
         """How many of its calls had begun."""
         return len(self.tools)
@@ -150,6 +156,13 @@ class PastApproval:
     def fields(self) -> dict[str, Any]:
         """The decision as a `resumed` record holds it."""
         return attrs.asdict(self)
+
+
+def measured_in(end: Record) -> MeasuredOverflow | None:
+    """What the API measured when it refused a prompt as too long, as the end of the call tells."""
+    error: Mapping[str, Any] = end.get("error") or {}
+    told = error.get("measured")
+    return None if told is None else MeasuredOverflow(**told)
 
 
 def answers_of(blocks: Iterable[Skeleton]) -> dict[str, Skeleton]:

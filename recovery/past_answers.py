@@ -2,9 +2,9 @@
 
 import attrs
 
-from looplatch.recovery.closing import SERVER_CALLS
 from looplatch.recovery.past import PastAnswer, PastHook, PastTool, Skeleton, answers_of
 from looplatch.states.record import Record
+from looplatch.states.table import TRUNCATIONS
 
 
 class AnswerFold:
@@ -22,6 +22,11 @@ class AnswerFold:
     def last(self) -> PastAnswer | None:
         """What is known of the last model call."""
         return None if self._building is None else self._building.answer()
+
+    @property
+    def model_end(self) -> Record | None:
+        """The record that ended the last model call."""
+        return None if self._building is None else self._building.model_end
 
     def forget(self) -> None:
         """The run is about to call the model anew."""
@@ -81,14 +86,11 @@ class _Building:
         return named if known.issuperset(block["commitment"] for block in joined) else joined
 
     @property
-    def served(self) -> bool:
-        """Whether the server ran tools of its own for it."""
-        return any(block["type"] in SERVER_CALLS for block in self.all_blocks)
-
-    @property
-    def kept(self) -> bool:
-        """Whether the answer is in the history."""
-        return self.joined is not None
+    def joins(self) -> bool:
+        """Whether the answer is in the history, as far as there is anything of it."""
+        return self.joined is not None or (
+            self.model_end is not None and self.model_end["stop_reason"] not in TRUNCATIONS
+        )
 
     def begin(self, record: Record) -> None:
         self._begins[record.seq] = record

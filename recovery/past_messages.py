@@ -37,8 +37,11 @@ class MessageFold:
         entries, op = self._entries, record["op"]
         index: int = record["index"]
         if op == "leave":
+            stop = index + record.get("count", 1)
+            if not 0 <= index < stop <= len(entries):
+                raise IndexError(f"index {index} to {stop} of {len(entries)}")
             self.base = self.entries if self.base is None else self.base
-            del entries[index]
+            del entries[index:stop]
             return
         part = Part(record.hash, tuple(record["blocks"]))
         self.ids.update(block["id"] for block in part.blocks if block["type"] == "tool_use")

@@ -11,6 +11,8 @@ import attrs
 from looplatch.recovery.past import Entry, PastAnswer, PastApproval, PastCount, PastStaged, PastSummary, Skeleton
 from looplatch.recovery.past_answers import AnswerFold
 from looplatch.recovery.past_messages import MessageFold
+from looplatch.recovery.past_sizes import SizeFold
+from looplatch.recovery.sizes import Learned
 from looplatch.states import commands as do
 from looplatch.states.commands import Command
 from looplatch.states.context import TOTALS, Context
@@ -73,11 +75,12 @@ class Snapshot:
     settings: by the names in `COMPARED`, the changes that were accepted since included. tool_use_ids: all that were
     ever used. base: the history before a compression that was cut, None where there was none. pending: the commands
     without an answer of the last move that are still to be done. answer: the last model call. text: the text blocks of
-    the last whole answer. summary, staged, counted: what compression knew. block_reason: the commitment to why a stop
-    hook blocked last. outputs: the output tokens at the last continuation. fell_back: thinking was taken out for the
-    fallback model. paused: the run rests until it is resumed. awaited: the calls that wait for approval. approvals:
-    every decision given so far. untold: the calls among them that no event tells of. unpaid: what notes have cost
-    that no event tells of, by the names of the totals. left_ms: what is left of the deadline.
+    the last whole answer. summary, staged, counted: what compression knew. learned: what was learned of the model's
+    size. block_reason: the commitment to why a stop hook blocked last. outputs: the output tokens at the last
+    continuation. fell_back: thinking was taken out for the fallback model. paused: the run rests until it is resumed.
+    awaited: the calls that wait for approval. approvals: every decision given so far. untold: the calls among them that
+    no event tells of. unpaid: what notes have cost that no event tells of, by the names of the totals. left_ms: what is
+    left of the deadline.
     """
 
     run: str
@@ -94,6 +97,7 @@ class Snapshot:
     summary: PastSummary | None
     staged: tuple[PastStaged, ...]
     counted: PastCount | None
+    learned: tuple[Learned, ...]
     block_reason: str | None
     outputs: int
     fell_back: bool
@@ -157,7 +161,7 @@ class _Fold:
         self._summary: PastSummary | None = None
         self._staged: list[PastStaged] = []
         self._draining = False
-        self._counted: PastCount | None = None
+        self._sizes = SizeFold()
         self._outputs = 0
         self._fell_back = False
         self._awaited: tuple[str, ...] = ()
@@ -206,10 +210,10 @@ class _Fold:
         self._draining = record["reason"] == Continue.COLLAPSE_DRAIN_RETRY
         if event in _SUMMARY_TOLD:
             self._take_summary(event, fields)
-        elif event == "ModelResponded":
-            self._take_response(fields)
-        elif event == "ModelFailed":
-            self._answers.respond()
+        elif event in ("ModelResponded", "ModelFailed"):
+            self._take_answer(event)
+        elif event == "ContextExceeded":
+            self._sizes.exceeded(self._answers.model_end)
         self._take_approvals(record)
         if record["reason"] == Continue.TOKEN_BUDGET_CONTINUATION:
             self._outputs = self._values.get("output_tokens", 0)
@@ -232,12 +236,12 @@ class _Fold:
             self._staged.clear()
         self._summary_begin = self._summary = None
 
-    def _take_response(self, fields: Mapping[str, Any]) -> None:
-        answer = self._answers.respond()
-        prompt = fields["input_tokens"] + fields["cache_read_tokens"] + fields["cache_write_tokens"]
-        if prompt and answer is not None and not answer.served:
-            said = fields["output_tokens"] if answer.kept else 0
-            self._counted = PastCount(tokens=prompt + said, entries=self._messages.entries)
+    def _take_answer(self, event: str) -> None:
+        answer, entries = self._answers.respond(), self._messages.entries
+        if answer is not None and event == "ModelResponded":
+            self._sizes.answered(answer.model_end, answer.joins, entries)
+        elif answer is not None:
+            self._sizes.refused(answer.model_end, entries)
 
     def _take_begin(self, record: Record) -> None:
         self._messages.settle()
@@ -245,12 +249,18 @@ class _Fold:
             case "summary":
                 self._summary_begin, self._summary = record, None
             case "sleep":
-                self._fell_back = self._fell_back or self._values.get("fallback") is True
+                if not self._fell_back and self._values.get("fallback") is True:
+                    self._fell_back = True
+                    self._sizes.switched()
             case _:
                 self._answers.begin(record)
 
     def _take_end(self, record: Record) -> None:
-        if record["class"] == "note":
+        if record["class"] == "count":
+            self._sizes.count(record, self._messages.entries)
+        elif record["class"] == "size":
+            self._sizes.asked(record)
+        elif record["class"] == "note":
             self._unpaid = {name: spent + record["usage"][name] for name, spent in self._unpaid.items()}
         elif record["class"] != "summary":
             self._answers.end(record)
@@ -259,7 +269,10 @@ class _Fold:
             self._summary = PastSummary(level=level, text=record["result"], spent=record["usage"])
 
     def _take_claim(self, record: Record) -> None:
-        self._settings.update((name, change["now"]) for name, change in record.get("changes", {}).items())
+        changes = record.get("changes", {})
+        self._settings.update((name, change["now"]) for name, change in changes.items())
+        if "model" in changes:
+            self._sizes.changed()
         for fields in record.get("approvals", ()):
             self._approvals[fields["call"]] = PastApproval(**fields)
         self._left_ms = record.get("deadline_ms")
@@ -287,7 +300,8 @@ class _Fold:
             text=self._answers.text,
             summary=self._summary,
             staged=tuple(self._staged),
-            counted=self._counted,
+            counted=self._sizes.counted,
+            learned=self._sizes.learned,
             block_reason=self._answers.block_reason,
             outputs=self._outputs,
             fell_back=self._fell_back,

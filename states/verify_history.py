@@ -63,8 +63,9 @@ class History:
         op, index, role = record["op"], record["index"], record["role"]
         entries, last = self._entries, len(self._entries) - 1
         if op == "leave":
-            if self._may_change(compressing, op, index) and 0 <= index <= last:
-                del entries[index]
+            stop = index + record.get("count", 1)  # so many messages from there on leave
+            if self._may_change(compressing, op, index) and 0 <= index < stop <= last + 1:
+                del entries[index:stop]
             else:
                 self._misplaced(op, f"0 to {last}", index)
             return

@@ -183,9 +183,15 @@ class Forge:
         index = self._count - 1
         return self.add("message", op="extend", index=index, role=role, form="blocks", blocks=list(blocks))
 
-    def leave(self, index: int) -> Fields:
-        self._count -= 1
-        return self.add("message", op="leave", index=index, role="user", form="blocks", blocks=[])
+    def leave(self, index: int, count: int = 1) -> Fields:
+        self._count -= count
+        return self.add("message", op="leave", index=index, count=count, role="user", form="blocks", blocks=[])
+
+    def put(self, index: int, role: str, *blocks: Fields) -> Fields:
+        """A message joins the history at a place that is not its end."""
+        self._count += 1
+        more = {"message_id": None, "model": None, "stop_reason": None} if role == "assistant" else {}
+        return self.add("message", op="join", index=index, role=role, form="blocks", blocks=list(blocks), **more)
 
     # --- effects
 
@@ -275,7 +281,7 @@ def keep_up(history: list[list[str]], record: Fields, own: str) -> None:
         case "extend":
             history[-1].append(own)
         case _:
-            del history[record["index"]]
+            del history[record["index"] : record["index"] + record.get("count", 1)]
 
 
 def named(history: list[list[str]]) -> Fields:

@@ -116,10 +116,15 @@ FALLBACK = Tale(
         reply(thinking("Hm.", "sig"), tool_use("r1", "read", {})),
         error(529, "overloaded_error"),
         error(529, "overloaded_error"),
+        reply(thinking("So.", "gis"), tool_use("r2", "read", {})),
+        error(529, "overloaded_error"),
         reply("Done."),
     ),
     options=lambda ran: {"tools": tools(ran), "fallback_model": "claude-haiku-4-5"},
-    known=[{"type": "thinking", "thinking": "Hm.", "signature": "sig"}],
+    known=[
+        {"type": "thinking", "thinking": "Hm.", "signature": "sig"},
+        {"type": "thinking", "thinking": "So.", "signature": "gis"},
+    ],
 )
 
 # --- a pause with a tool of the server's, after which the model is asked to go on

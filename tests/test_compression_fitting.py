@@ -3,11 +3,13 @@
 import copy
 from typing import Any
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from looplatch.recovery.cutting import content_tokens
-from looplatch.recovery.fitting import fit_results
+from looplatch.recovery.edits import apply
+from looplatch.recovery.fitting import fit_newest, fit_results, newest_results, newest_tokens
+from looplatch.recovery.weights import weigh_all
 from tests import histories
 from tests.histories import picture, result, text
 
@@ -42,6 +44,44 @@ def test_texts_go_before_pictures_and_pictures_where_texts_are_not_enough() -> N
     (tight,) = fit_results([block], 500, {"toolu_1": "f00d"})
     assert tight["content"][1] == text("[… an image left out; it is kept as f00d …]")
     assert content_tokens(tight["content"]) < 600
+
+
+def test_the_newest_results_share_a_budget_also_where_they_stand_in_several_messages() -> None:
+    calls = histories.assistant(histories.call("a"), histories.call("b"))
+    answers = [histories.user(result("a", "x" * 8_000)), histories.user(result("b", "y" * 400), "And hurry.")]
+    messages = [histories.user("Go."), *histories.steps(2), calls, *answers]
+    [edit] = fit_newest(messages, 700, {"a": "f00d"})
+    assert (edit.start, edit.stop) == (6, 7)
+    [cut] = edit.messages[0]["content"]
+    assert "the full text is kept as f00d" in cut["content"]
+    assert newest_tokens(apply(messages, [edit])) <= 700
+    assert fit_newest(messages, 3_000) == ()
+
+
+def test_only_what_the_model_has_not_read_yet_is_cut() -> None:
+    """An answer stands behind the results: it has read them, and its thinking is bound to them."""
+    messages = [histories.user("Go."), *histories.steps(2), histories.assistant("Well.")]
+    assert fit_newest(messages, 0) == ()
+    assert newest_results(messages) == ()
+    assert fit_newest([histories.user("Go.")], 0) == ()
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=60)
+@given(histories.histories(), st.integers(-100, 3_000))
+def test_a_history_with_its_newest_results_cut_is_one_that_the_api_takes(
+    messages: list[histories.Message], budget: int
+) -> None:
+    untouched = copy.deepcopy(messages)
+    edits = fit_newest(messages, budget)
+    assert messages == untouched
+    after = apply(messages, edits)
+    assert histories.problems(after, messages) == []
+    assert weigh_all(after) < weigh_all(messages) if edits else after == messages
+    newest = newest_results(messages)
+    for place, (one, other) in enumerate(zip(messages, after, strict=True)):
+        assert place in newest or one == other
+        kinds = [(block["type"], block.get("tool_use_id")) for block in histories.blocks_of(one)]
+        assert [(block["type"], block.get("tool_use_id")) for block in histories.blocks_of(other)] == kinds
 
 
 @given(st.lists(st.tuples(st.integers(0, 3_000), st.booleans()), max_size=5), st.integers(-100, 5_000))

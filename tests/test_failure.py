@@ -8,7 +8,6 @@ from looplatch.recovery.failure import (
     MeasuredOverflow,
     ModelCallFailed,
     is_prompt_too_long,
-    measured_overflow,
     trouble_of,
 )
 from looplatch.states.errors import LooplatchError
@@ -144,10 +143,10 @@ def test_a_spending_limit_does_not_pass_by_waiting() -> None:
 
 def test_what_the_api_measured_is_read_from_its_text() -> None:
     alone = Failure(type="invalid_request_error", status=400, message=PROMPT)
-    assert measured_overflow(alone) == MeasuredOverflow(input_tokens=208_310, max_tokens=0, window=200_000)
+    assert alone.measured == MeasuredOverflow(input_tokens=208_310, max_tokens=0, window=200_000)
     summed = Failure(type="invalid_request_error", status=400, message=SUM)
-    assert measured_overflow(summed) == MeasuredOverflow(input_tokens=142_251, max_tokens=64_000, window=200_000)
-    assert measured_overflow(Failure(type="request_too_large", status=413, message="too large")) is None
+    assert summed.measured == MeasuredOverflow(input_tokens=142_251, max_tokens=64_000, window=200_000)
+    assert Failure(type="request_too_large", status=413, message="too large").measured is None
 
 
 def test_a_long_message_is_cut_to_4096_characters() -> None:

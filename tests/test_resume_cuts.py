@@ -53,9 +53,21 @@ def check_end(before: Log, went_on: Resumed, whole: Play, ran: Ran) -> None:
         assert went_on.run.messages == whole.run.messages
         assert (went_on.result.terminal, went_on.result.result) == (whole.result.terminal, whole.result.result)
         assert went_on.result.num_turns == whole.result.num_turns
-        ends = [one.log.transitions[-1] for one in (went_on.run, whole.run)]
-        notes = any(effect.kind == "note" for effect in whole.log.effects)  # one in flight is lost, and its cost
-        assert notes or ends[0]["fields"] == ends[1]["fields"]
+        assert said_by_hooks(went_on.run.log) == said_by_hooks(whole.log), "no hook is asked again of the same answer"
+        if not any(effect.kind == "note" for effect in whole.log.effects):  # one in flight is lost, and its cost
+            assert last(went_on.run.log) == last(whole.log)
+
+
+def said_by_hooks(log: Log) -> list[tuple[str, str, str]]:
+    """What the hooks said that are asked of an answer."""
+    ended = [(effect.begin, effect.end) for effect in log.effects if effect.kind == "hook" and effect.end is not None]
+    return [(begin["point"], begin["name"], end["outcome"]) for begin, end in ended]
+
+
+def last(log: Log) -> list[Any]:
+    """The last move, and the last estimate of a request."""
+    ready = [move for move in log.transitions if move.event == "ContextReady"]
+    return [(move.event, move["fields"]) for move in (ready[-1], log.transitions[-1])]
 
 
 def results_in(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -128,6 +140,15 @@ def test_a_run_may_die_in_the_same_place_as_often_as_it_likes() -> None:
         before = cut_after(went_on.run.log, _after(went_on.run.log, "SummaryDue", len(before)))
         went_on = taken_up(COMPACTED, before, [])
     assert went_on.run.messages == whole.run.messages
+
+
+def test_an_id_that_was_compressed_away_stays_taken() -> None:
+    whole = told(COMPACTED)
+    before = cut_after(whole.log, _after(whole.log, "HistoryCompressed", 0))
+    script = [reply(tool_use("c0_0", "read", {"turn": 9})), reply("Done.")]
+    went_on = asyncio.run(resumed(before, script, **COMPACTED.options(ran := Ran())))
+    assert ran == ["c0_0_2"]
+    assert went_on.result.terminal == "answered"
 
 
 def _after(log: Log, event: str, start: int) -> int:

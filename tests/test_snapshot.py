@@ -141,7 +141,7 @@ def test_the_output_is_counted_from_the_last_continuation() -> None:
 
 
 def test_thinking_is_taken_out_once_for_the_fallback_model() -> None:
-    named = at(FALLBACK, "TroubleNamed")
+    named = at(FALLBACK, "TroubleNamed", 1)
     assert snapshot_of(named.records).context.fallback
     assert not snapshot_of(named.records).fell_back
     assert snapshot_of(at(FALLBACK, "BackoffElapsed").records).fell_back

@@ -45,9 +45,10 @@ def _apply(record: Record, messages: list[Message], payloads: PayloadSource) -> 
                 content = [{"type": "text", "text": content}]
             messages[index]["content"] = content + [_block(skeleton, payloads) for skeleton in record["blocks"]]
         case "leave":
-            if index < 0:
-                raise IndexError(f"index {index}")
-            del messages[index]
+            stop = index + record.get("count", 1)
+            if not 0 <= index < stop <= len(messages):
+                raise IndexError(f"index {index} to {stop} of {len(messages)}")
+            del messages[index:stop]
         case other:
             raise ValueError(f"unknown op {other!r}")
 

@@ -6,7 +6,7 @@ whole, and the same request is sent with up to 64,000 tokens, never above what t
 
 from typing import Final
 
-from looplatch.recovery.failure import Failure, measured_overflow
+from looplatch.recovery.failure import Failure
 from looplatch.states.reasons import Strategy
 from looplatch.states.recover_guards import can_escalate
 
@@ -31,7 +31,7 @@ def asked_too_much(failure: Failure, max_tokens: int, ordinary: int) -> bool:
 
     The window was taken for larger than it is; now it has been measured, and the request is sent with what it leaves.
     """
-    measured = measured_overflow(failure)
+    measured = failure.measured
     if measured is None or max_tokens <= ordinary:
         return False
     return measured.input_tokens + ordinary <= measured.window

@@ -28,6 +28,18 @@ def backoff_ms(attempt: int, jitter: float, retry_after_ms: int | None = None) -
     return whole - int(whole * 0.5 * min(max(jitter, 0.0), 1.0))
 
 
+def wait_ms(attempt: int, jitter: float, failure: Failure | None) -> int:
+    """The wait before a request that failed is sent again, as `backoff_ms`; None: it is not known why it failed.
+
+    Where the API has measured that only the answer's limit was too high, the next request has a lower one: waiting
+    would mend nothing.
+    """
+    asked = None if failure is None else failure.retry_after_ms
+    if failure is not None and failure.measured is not None:
+        return asked or 0
+    return backoff_ms(attempt, jitter, asked)
+
+
 def fallback_due(attempt: int, failure: Failure | None, *, available: bool) -> bool:
     """Whether the retry goes to the fallback model: after repeated overload, and never for any other trouble."""
     if not available or failure is None or attempt + 1 < FALLBACK_AFTER:

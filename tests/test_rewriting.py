@@ -1,0 +1,142 @@
+"""Edits of compression in a run's history: as if each had been made by hand, with few records, and none lost."""
+
+import asyncio
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+
+from looplatch import Compression, Log, Loop
+from looplatch.audit import MemoryLog
+from looplatch.history import History, Rewrite
+from looplatch.journal import Journal
+from looplatch.outbox import Outbox
+from looplatch.plan import Plan
+from looplatch.recovery.collapse import Staged, drain, next_span
+from looplatch.recovery.compact import compact
+from looplatch.recovery.edits import Edit, apply
+from looplatch.recovery.micro import micro
+from looplatch.recovery.snip import snip
+from looplatch.recovery.validity import history_problems
+from looplatch.rewriting import InvalidCompression, rewrite
+from looplatch.testing import FakeClock, ScriptedAPI, reply
+from looplatch.workplace import Workplace
+from tests import histories
+from tests.histories import Message
+from tests.recovering import files, meet, moves, reads
+
+SMALL = Compression(long_result_tokens=200, keep_results=1, micro_frees=0.0, span_exchanges=2, keep_exchanges=1)
+NO_ANSWER: dict[str, Any] = dict.fromkeys(("message_id", "model", "stop_reason"))
+
+
+@cache
+def plan_once() -> Plan:
+    return Loop(model="claude-sonnet-4-5", client=ScriptedAPI([]).client(), clock=FakeClock()).plan
+
+
+def workplace(messages: list[Message]) -> Workplace:
+    """A workplace whose history is `messages`."""
+    plan = plan_once()
+    log = MemoryLog("run-1", payloads="keep", clock=plan.clock, entropy=plan.entropy)
+    at = Workplace(plan=plan, journal=Journal(log), history=History(), outbox=Outbox(), partial=False)
+    for message in messages:
+        content, more = message["content"], NO_ANSWER if message["role"] == "assistant" else {}
+        if isinstance(content, str):
+            at.join(message["role"], [at.journal.keep_text(content)], form="text", **more)
+        else:
+            at.join(message["role"], [at.journal.keep(block) for block in content], **more)
+    return at
+
+
+def edits_by(level: str, messages: list[Message]) -> tuple[Edit, ...]:
+    match level:
+        case "snip":
+            return snip(messages, SMALL)
+        case "micro":
+            return micro(messages, SMALL, 10_000)
+        case "collapse":
+            staged: list[Staged] = []
+            while (span := next_span(messages, SMALL, staged)) is not None:
+                staged.append(Staged(span=span, summary="It was done."))
+            return drain(messages, staged, SMALL)
+        case _:
+            return compact(messages, "It was done.", SMALL)
+
+
+@pytest.mark.parametrize("level", ["snip", "micro", "collapse", "compact"])
+@settings(max_examples=40)
+@given(messages=histories.histories(least=4))
+def test_the_history_the_log_and_what_is_sent_are_what_the_edits_say(level: str, messages: list[Message]) -> None:
+    assume(list(history_problems(messages)) == [])  # calls that wait for approval are answered before anything is cut
+
+    async def main() -> None:
+        at = workplace(messages)
+        shown = at.history.messages()
+        edits = edits_by(level, shown)
+        rewrite(at, level, shown, edits)
+        after = apply(messages, edits)
+        assert at.history.messages() == after
+        assert Log.of(at.journal.log).messages == after
+        afresh = workplace(after)
+        assert at.history.body() == afresh.history.body()
+        assert (at.history.weight, at.history.marks) == (afresh.history.weight, afresh.history.marks)
+        assert [at.history.role(n) for n in range(len(after))] == [message["role"] for message in after]
+        at.join("user", [at.journal.keep(histories.text("More."))])  # what is appended then finds its place
+        assert at.history.messages()[-1] == {"role": "user", "content": [histories.text("More.")]}
+
+    asyncio.run(main())
+
+
+def test_what_an_edit_leaves_as_it_was_is_not_committed_to_again() -> None:
+    """Of two results in one message one is cleared: the other keeps its commitment, and only one payload is new."""
+
+    async def main() -> None:
+        whole = "line\n" * 400
+        calls = histories.assistant(histories.call("a"), histories.call("b"))
+        answered = histories.user(histories.result("a", whole), histories.result("b", whole + "x"))
+        at = workplace([histories.user("Go."), calls, answered, *histories.steps(3)])
+        before = at.history.skeletons(2)
+        messages = at.history.messages()
+        changed = {
+            **messages[2],
+            "content": [{**messages[2]["content"][0], "content": "gone"}, messages[2]["content"][1]],
+        }
+        rewrite(at, "test", messages, [Edit(start=2, stop=3, messages=(changed,))])
+        after = at.history.skeletons(2)
+        assert after[1] == before[1]
+        assert after[0]["commitment"] != before[0]["commitment"]
+
+    asyncio.run(main())
+
+
+def test_the_messages_of_one_edit_leave_in_one_record() -> None:
+    compression = Compression(snip_at=None, micro_at=None, stage_at=None, collapse_at=None)
+    told = meet([*reads(6), reply("Done.")], tools=[files(8_000)], window=20_000, compression=compression)
+    changes = moves(told, "HistoryCompressed")
+    left = [record for record in told.log.records if record.kind == "message" and record["op"] == "leave"]
+    assert len(left) == len(changes) > 0
+    assert all(record["index"] == 0 and record["count"] >= 5 for record in left)
+
+
+def test_a_change_that_the_api_would_refuse_is_not_made() -> None:
+    async def main() -> None:
+        at = workplace([histories.user("Go."), *histories.steps(2)])
+        messages = at.history.messages()
+        records = at.journal.log.head
+        with pytest.raises(InvalidCompression, match="the level x made an invalid history") as raised:
+            rewrite(at, "the level x", messages, [Edit(start=2, stop=3, messages=())])
+        assert raised.value.problems
+        assert at.history.messages() == messages
+        assert at.journal.log.head == records
+
+    asyncio.run(main())
+
+
+def test_a_rewrite_at_both_ends_and_in_the_middle_keeps_the_rest() -> None:
+    async def main() -> None:
+        at = workplace([histories.user(f"m{n}") if n % 2 == 0 else histories.assistant(f"m{n}") for n in range(7)])
+        at.history.rewrite([Rewrite(0, 2, ()), Rewrite(3, 4, ()), Rewrite(6, 7, ())])
+        assert [message["content"] for message in at.history.messages()] == ["m2", "m4", "m5"]
+
+    asyncio.run(main())
