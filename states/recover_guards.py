@@ -67,22 +67,30 @@ def not_shorter_breaker_open(c: Context, e: Any) -> bool:
 
 
 def _summary_retries(c: Context, e: Any) -> bool:
-    return e.transient is True and c.attempts < c.limits.max_attempts and e.delay_ms <= c.limits.max_delay_ms
+    stays_closed = c.breaker + 1 < c.limits.breaker_threshold  # with this failure counted
+    attempts_left = c.attempts < c.limits.max_attempts and e.delay_ms <= c.limits.max_delay_ms
+    return e.transient is True and stays_closed and attempts_left
 
 
-_SUMMARY = ("event.transient", "event.delay_ms", "attempts")
+_SUMMARY = ("event.transient", "event.delay_ms", "attempts", "breaker")
 
 
 @guard(*_SUMMARY)
 def summary_retry_allowed(c: Context, e: Any) -> bool:
-    """The summary may succeed later, and attempts are left."""
+    """The summary may succeed later, attempts are left, and the breaker stays closed."""
     return _summary_retries(c, e)
 
 
 @guard(*_SUMMARY)
 def summary_given_up(c: Context, e: Any) -> bool:
-    """The summary will not succeed, or attempts are used up."""
-    return not _summary_retries(c, e)
+    """The summary will not succeed, attempts are used up, or the breaker opens."""
+    return not _summary_retries(c, e) and c.breaker < c.limits.breaker_threshold
+
+
+@guard(*_SUMMARY)
+def summary_given_up_breaker_open(c: Context, e: Any) -> bool:
+    """The summary was a trial of the half-open breaker, which stays open."""
+    return not _summary_retries(c, e) and c.breaker >= c.limits.breaker_threshold
 
 
 # --- truncated

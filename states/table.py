@@ -207,10 +207,14 @@ _RECOVER = (
     ),
     _t(
         RECOVER, on.SummaryFailed, cure.summary_retry_allowed, None, do.Sleep(),
-        raises="attempts", sets={"summary_pending": True}, adds=True,
+        raises="attempts breaker", sets={"summary_pending": True}, adds=True,
     ),
     _t(
         RECOVER, on.SummaryFailed, cure.summary_given_up, FAILED, do.Finish(),
+        terminal=Terminal.CONTEXT_BLOCKED, raises="breaker", adds=True,
+    ),
+    _t(
+        RECOVER, on.SummaryFailed, cure.summary_given_up_breaker_open, FAILED, do.Finish(),
         terminal=Terminal.CONTEXT_BLOCKED, adds=True,
     ),
     # Truncated: once the same request with a higher limit, then ask to go on.

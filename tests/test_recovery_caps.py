@@ -174,6 +174,8 @@ def test_a_summary_waits_as_long_as_the_server_asks() -> None:
         ([error(400, "invalid_request_error", "no")], Limits(), []),
         ([reply("cut", stop="max_tokens")], Limits(), []),
         ([error(429, "rate_limit_error", "", {"retry-after": "700"})], Limits(), []),
+        ([OVERLOADED], Limits(breaker_threshold=4), [0.5, 1.0, 2.0]),
+        ([OVERLOADED], Limits(breaker_threshold=1), []),
     ],
 )
 def test_a_summary_that_is_not_to_be_had_ends_the_run(said: list[Item], limits: Limits, slept: list[float]) -> None:
@@ -181,6 +183,21 @@ def test_a_summary_that_is_not_to_be_had_ends_the_run(said: list[Item], limits: 
     told = meet(model, tools=[files(3_000)], limits=limits)
     assert told.result.terminal == "context_blocked"
     assert told.clock.slept == slept
+    within_bounds(told)
+    counted = [move["change"]["breaker"] for move in moves(told, "SummaryFailed")]
+    assert counted == list(range(1, len(slept) + 2)), "each failure counts for the breaker"
+
+
+def test_a_trial_of_the_breaker_after_an_overflow_is_given_up_when_it_fails() -> None:
+    """Three failed in prepare; by the overflow the breaker has cooled down, and one more is allowed."""
+    settings = Compression(snip_at=None, micro_at=None, stage_at=None, collapse_at=None, compact_at=0.5, cool_down_s=0)
+    model = Model([*reads(9), TOO_LONG], [error(400, "invalid_request_error", "no")] * 4)
+    limits = Limits(breaker_threshold=3)
+    told = meet(model, tools=[files(3_000)], window=20_000, compression=settings, limits=limits)
+    assert told.result.terminal == "context_blocked"
+    last = moves(told, "SummaryFailed")[-1]
+    assert dict(map(tuple, last["guards"]))["summary_given_up_breaker_open"] is True
+    assert last["change"].get("breaker") is None, "it is past its bound nowhere"
     within_bounds(told)
 
 

@@ -51,7 +51,8 @@ recover TroubleNamed: collapses_staged prepare collapse_drain_retry+collapse_dra
  | retry_allowed - | retries_spent failed model_error | fatal failed model_error | refused failed refused
 recover HistorySummarised: shorter prepare reactive_compact_retry+reactive_compact_retry
  | not_shorter failed context_blocked | not_shorter_breaker_open failed context_blocked
-recover SummaryFailed: summary_retry_allowed - | summary_given_up failed context_blocked
+recover SummaryFailed: summary_retry_allowed -
+ | summary_given_up failed context_blocked | summary_given_up_breaker_open failed context_blocked
 recover BackoffElapsed: unsealed stream | sealed prepare next_turn | summary_pending -
 recover RunResumed: always -
 recover RunPaused: always -
@@ -155,7 +156,8 @@ RAISED = {
     "pauses": "TurnPaused[pause_allowed]",
     "low_progress": "TroubleNamed[little_progress]",
     "continuations": "TroubleNamed[progressing] TroubleNamed[little_progress]",
-    "breaker": "SummaryFailed[breaker_closed] HistorySummarised[not_shorter]",
+    "breaker": "SummaryFailed[breaker_closed] HistorySummarised[not_shorter] "
+    "SummaryFailed[summary_retry_allowed] SummaryFailed[summary_given_up]",
 }
 NEXT_TURN = RAISED["turn"]
 CUT = "[no_call_begun] ".join(["OutputTruncated", "ContextExceeded", "Refused", ""]).split()
