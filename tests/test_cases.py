@@ -224,7 +224,12 @@ def test_case_11_an_overload_in_a_200_stream_is_retried_and_its_text_is_not_kept
     assert told.run.messages == [GO, assistant("Hello.")]
     [call, _] = [effect for effect in told.log.effects if effect.kind == "model"]
     assert call.end is not None
-    assert call.end["error"] == {"type": "overloaded_error", "status": 200, "retry_after_ms": None}
+    assert call.end["error"] == {
+        "type": "overloaded_error",
+        "status": 200,
+        "retry_after_ms": None,
+        "measured": None,
+    }
 
 
 @pytest.mark.parametrize("read_only", [True, False])
