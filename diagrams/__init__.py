@@ -1,5 +1,5 @@
-"""looplatch.diagrams: the machine as a picture, from the table alone, with a run laid over it where one is given."""
+"""looplatch.diagrams: the machine as a picture, from the table alone, with runs laid over it where they are given."""
 
-from looplatch.diagrams.rendering import FORMATS, Format, render
+from looplatch.diagrams.rendering import FORMATS, Format, coverage, diff, render
 
-__all__ = ["FORMATS", "Format", "render"]
+__all__ = ["FORMATS", "Format", "coverage", "diff", "render"]

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from html import escape
 
-from looplatch.diagrams.graph import Edge, Graph, Line, Node, NodeKind
-from looplatch.diagrams.palette import FAINT, FLOW, INK, PALE, colour_of
+from looplatch.diagrams.graph import Edge, Graph, Node, NodeKind
+from looplatch.diagrams.overlay import Tone
+from looplatch.diagrams.palette import FAINT, FLOW, INK, PALE, colour_of, ink_of
 
 _HEAD = (
     'digraph "agent_loop" {',
@@ -18,7 +19,7 @@ _LEFT = '<BR ALIGN="LEFT"/>'
 
 def dot(graph: Graph) -> str:
     """The diagram's text; the same graph gives the same text."""
-    return "\n".join((*_HEAD, *_nodes(graph), *(_edge(edge) for edge in graph.edges), "}", ""))
+    return "\n".join((*_HEAD, *_nodes(graph), *(_edge(edge) for edge in graph.edges), *_legend(graph), "}", ""))
 
 
 def _nodes(graph: Graph) -> Iterable[str]:
@@ -38,34 +39,43 @@ def _nodes(graph: Graph) -> Iterable[str]:
 
 
 def _node(graph: Graph, node: Node) -> str:
-    inside = "".join(f"{_tinted(text, PALE if faint else None)}{_LEFT}" for text, faint in graph.inside(node))
-    label = f"<B>{escape(node.title)}</B>" + (f"<BR/>{inside}" if inside else "")
+    inside = "".join(f"{_tinted(text, tone)}{_LEFT}" for text, tone in graph.inside(node))
+    label = f"<B>{escape(node.head)}</B>" + (f"<BR/>{inside}" if inside else "")
     styles = ["rounded"]
     if node.kind is NodeKind.SHARED:
         styles.append("dashed")
     if node.last:
         styles.append("bold")
-    tint = f', color="{FAINT}", fontcolor="{PALE}"' if node.faint else ""
+    tint = _tint(node.tone)
     return f'{_quoted(node.name)} [label=<{label}>, style="{",".join(styles)}"{tint}]'
 
 
 def _edge(edge: Edge) -> str:
-    colour = FAINT if edge.faint else colour_of(edge)
-    lines = [_line(line) for line in edge.lines]
+    colour = colour_of(edge)
+    lines = [_tinted(line.trigger, line.tone) for line in edge.lines]
     if edge.outcome:
-        tint = PALE if edge.faint else colour
+        tint = PALE if edge.tone is Tone.NEVER else colour
         lines.append(f'<FONT COLOR="{tint}"><B>{escape(edge.outcome)}</B></FONT>')
     label = "".join(line + _LEFT for line in lines)
-    width = ", penwidth=1.8" if edge.reason is not None and not edge.faint else ""
+    width = ", penwidth=1.8" if edge.reason is not None and edge.tone is not Tone.NEVER else ""
     return f'  {_quoted(edge.source)} -> {_quoted(edge.target)} [label=<{label}>, color="{colour}"{width}]'
 
 
-def _line(line: Line) -> str:
-    return _tinted(line.trigger, PALE if line.faint else None)
+def _legend(graph: Graph) -> Iterable[str]:
+    if graph.legend:
+        label = "".join(f"{_tinted(text, tone)}{_LEFT}" for text, tone in graph.legend)
+        yield f'  "legend" [shape=note, label=<{label}>, style="dashed", color="{FAINT}"]'
 
 
-def _tinted(text: str, colour: str | None) -> str:
-    return escape(text) if colour is None else f'<FONT COLOR="{colour}">{escape(text)}</FONT>'
+def _tint(tone: Tone) -> str:
+    if tone in (Tone.PLAIN, Tone.WALKED):
+        return ""
+    colour = ink_of(tone)
+    return f', color="{FAINT if tone is Tone.NEVER else colour}", fontcolor="{colour}"'
+
+
+def _tinted(text: str, tone: Tone) -> str:
+    return escape(text) if tone in (Tone.PLAIN, Tone.WALKED) else f'<FONT COLOR="{ink_of(tone)}">{escape(text)}</FONT>'
 
 
 def _quoted(name: str) -> str:

@@ -9,13 +9,14 @@ from enum import StrEnum
 
 import attrs
 
-from looplatch.diagrams.walk import Walk
+from looplatch.diagrams.outside import shown
+from looplatch.diagrams.overlay import UNMARKED, Mark, Overlay, Tone
 from looplatch.states.reasons import Continue, Strategy, Terminal
 from looplatch.states.state import WORKING, State
 from looplatch.states.transition import Table, Transition
 
+NAME = 80  # characters of a guard's name that are shown
 SHARED = 3  # sources from which on a row is drawn once for all of them
-TIMES = "\u00d7"  # the sign of multiplication
 
 # The order of the loop: a turn runs down this list, trouble comes last.
 LOOP_ORDER = (
@@ -41,17 +42,17 @@ class NodeKind(StrEnum):
 
 @attrs.frozen(kw_only=True)
 class Line:
-    """A row as one line of text. `count` is how often it was walked; None where no run is laid over the machine."""
+    """A row as one line of text, with the mark of what is laid over the machine."""
 
     row: Transition
-    count: int | None = None
+    mark: Mark = UNMARKED
 
     @property
     def trigger(self) -> str:
-        """The event, with the guard's name where there is a choice, and the count where it was walked."""
-        name = "".join(char if char.isprintable() else "\ufffd" for char in self.row.guard.name)
+        """The event, with the guard's name where there is a choice, and how often and how long it was walked."""
+        name = shown(self.row.guard.name, NAME)
         guard = "" if name == "always" else f" [{name}]"
-        return f"{self.row.event.__name__}{guard}{times(self.count)}"
+        return f"{self.row.event.__name__}{guard}{self.mark.told}"
 
     @property
     def commands(self) -> str:
@@ -64,9 +65,9 @@ class Line:
         return f"{self.trigger} / {self.commands}" if self.commands else self.trigger
 
     @property
-    def faint(self) -> bool:
-        """Whether a run was laid over the machine that never walked this row."""
-        return self.count == 0
+    def tone(self) -> Tone:
+        """How the row stands out."""
+        return self.mark.tone
 
 
 @attrs.frozen(kw_only=True)
@@ -74,7 +75,8 @@ class Node:
     """A state, or several that share rows. `stays` are the moves that do not leave it.
 
     does: the command that every way into the state ends with; None where they differ.
-    visits: how often a run entered the state; None where no run is laid over the machine.
+    mark: how often the state was entered. dwelt, share: the time spent in it, and its share of the whole.
+    last: whether a run is there, or ended there.
     """
 
     name: str
@@ -84,13 +86,20 @@ class Node:
     stays: tuple[Line, ...] = ()
     does: str | None = None
     initial: bool = False
-    visits: int | None = None
+    mark: Mark = UNMARKED
+    dwelt: str = ""
+    share: float = 0.0
     last: bool = False
 
     @property
-    def faint(self) -> bool:
-        """Whether a run was laid over the machine that never came here."""
-        return self.visits == 0
+    def tone(self) -> Tone:
+        """How the state stands out."""
+        return self.mark.tone
+
+    @property
+    def head(self) -> str:
+        """The title, with how often the state was entered."""
+        return self.title if self.kind is NodeKind.SHARED else f"{self.title}{self.mark.told}"
 
 
 @attrs.frozen(kw_only=True)
@@ -110,26 +119,35 @@ class Edge:
         return str(self.strategy or self.reason or self.terminal or "")
 
     @property
-    def faint(self) -> bool:
-        """Whether a run was laid over the machine that never walked any of these rows."""
-        return all(line.faint for line in self.lines)
+    def tone(self) -> Tone:
+        """How the edge stands out: as its rows together."""
+        return Mark.sum(line.mark for line in self.lines).tone
 
 
 @attrs.frozen(kw_only=True)
 class Graph:
-    """What the renderers draw. `nodes` stand in the loop's order, the shared ones before the final ones."""
+    """What the renderers draw. `nodes` stand in the loop's order, the shared ones before the final ones.
+
+    legend: what the marks mean, where something is laid over the machine.
+    """
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     fold: bool = False
-    walked: bool = False
+    legend: tuple[tuple[str, Tone], ...] = ()
 
-    def inside(self, node: Node) -> tuple[tuple[str, bool], ...]:
-        """The lines inside a node, each with whether it is faint; folded, one line that counts them."""
+    def inside(self, node: Node) -> tuple[tuple[str, Tone], ...]:
+        """The lines inside a node, each with its tone: the time spent there, then the moves that stay, or how many."""
+        dwelt = ((node.dwelt, node.tone),) if node.dwelt else ()
         if self.fold and node.stays:
-            moves = "1 move stays" if len(node.stays) == 1 else f"{len(node.stays)} moves stay"
-            return ((moves, all(line.faint for line in node.stays)),)
-        return tuple((line.text, line.faint) for line in node.stays)
+            return (*dwelt, self.folded(node))
+        return (*dwelt, *((line.text, line.tone) for line in node.stays))
+
+    def folded(self, node: Node) -> tuple[str, Tone]:
+        """The moves that stay in a node, as one line."""
+        moves = "1 move stays" if len(node.stays) == 1 else f"{len(node.stays)} moves stay"
+        mark = Mark.sum(line.mark for line in node.stays)
+        return f"{moves}{mark.told}", mark.tone
 
     def of_kind(self, kind: NodeKind) -> tuple[Node, ...]:
         """The nodes of one kind."""
@@ -140,13 +158,8 @@ class Graph:
         return tuple(edge for edge in self.edges if edge.source == name)
 
 
-def times(count: int | None) -> str:
-    """A count as it stands behind a label: nothing for none."""
-    return f" {TIMES}{count}" if count else ""
-
-
-def graph_of(table: Table, walk: Walk | None = None, *, fold: bool = False) -> Graph:
-    """The graph of `table`, with what `walk` counted laid over it."""
+def graph_of(table: Table, overlay: Overlay | None = None, *, fold: bool = False) -> Graph:
+    """The graph of `table`, with `overlay` laid over it."""
     leaving = {source for row in table.rows for source in row.sources}
     final = [state for state in table.states if table.is_final(state) and state not in leaving]
     open_states = [state for state in LOOP_ORDER if state in table.states and state not in final]
@@ -154,15 +167,15 @@ def graph_of(table: Table, walk: Walk | None = None, *, fold: bool = False) -> G
 
     titles = {sources: _title(sources, open_states) for sources in shared}
     nodes = [
-        *(_state_node(table, state, NodeKind.STATE, walk) for state in open_states),
-        *(_shared_node(table, sources, titles[sources], walk) for sources in shared),
-        *(_state_node(table, state, NodeKind.FINAL, walk) for state in LOOP_ORDER if state in final),
+        *(_state_node(table, state, NodeKind.STATE, overlay) for state in open_states),
+        *(_shared_node(table, sources, titles[sources], overlay) for sources in shared),
+        *(_state_node(table, state, NodeKind.FINAL, overlay) for state in LOOP_ORDER if state in final),
     ]
     return Graph(
         nodes=tuple(nodes),
-        edges=tuple(edge for node in nodes for edge in _edges(table, node, walk)),
+        edges=tuple(edge for node in nodes for edge in _edges(table, node, overlay)),
         fold=fold,
-        walked=walk is not None,
+        legend=() if overlay is None else overlay.legend(table),
     )
 
 
@@ -178,42 +191,46 @@ def _title(sources: tuple[State, ...], open_states: list[State]) -> str:
     return f"{', '.join(sources[:-1])} or {sources[-1]}"
 
 
-def _lines(table: Table, states: tuple[State, ...], walk: Walk | None) -> Iterable[Line]:
+def _lines(table: Table, states: tuple[State, ...], overlay: Overlay | None) -> Iterable[Line]:
     """The rows drawn from the node that stands for `states`."""
     for index, row in enumerate(table.rows):
         sources = _sources(row)
         if sources == states if len(sources) >= SHARED else (len(states) == 1 and states[0] in sources):
-            yield Line(row=row, count=None if walk is None else walk.count(index, states))
+            yield Line(row=row, mark=UNMARKED if overlay is None else overlay.row(index, states))
 
 
-def _state_node(table: Table, state: State, kind: NodeKind, walk: Walk | None) -> Node:
+def _state_node(table: Table, state: State, kind: NodeKind, overlay: Overlay | None) -> Node:
     last_commands = {row.commands[-1].name if row.commands else None for row in table.rows if row.target is state}
     return Node(
         name=str(state),
         title=str(state),
         kind=kind,
         states=(state,),
-        stays=tuple(line for line in _lines(table, (state,), walk) if line.row.target is None),
+        stays=tuple(line for line in _lines(table, (state,), overlay) if line.row.target is None),
         does=last_commands.pop() if len(last_commands) == 1 else None,
         initial=state is table.initial,
-        visits=None if walk is None else walk.visits.get(state, 0),
-        last=walk is not None and walk.last is state,
+        mark=UNMARKED if overlay is None else overlay.state(state),
+        dwelt="" if overlay is None or kind is NodeKind.FINAL else overlay.dwelt(state),
+        share=0.0 if overlay is None else overlay.share(state),
+        last=overlay is not None and any(walk.last is state for walk in overlay.walks),
     )
 
 
-def _shared_node(table: Table, sources: tuple[State, ...], title: str, walk: Walk | None) -> Node:
+def _shared_node(table: Table, sources: tuple[State, ...], title: str, overlay: Overlay | None) -> Node:
+    lines = tuple(_lines(table, sources, overlay))
     return Node(
         name=title.replace(",", "").replace(" ", "_"),
         title=title,
         kind=NodeKind.SHARED,
         states=sources,
-        stays=tuple(line for line in _lines(table, sources, walk) if line.row.target is None),
+        stays=tuple(line for line in lines if line.row.target is None),
+        mark=Mark.sum(line.mark for line in lines),
     )
 
 
-def _edges(table: Table, node: Node, walk: Walk | None) -> Iterable[Edge]:
+def _edges(table: Table, node: Node, overlay: Overlay | None) -> Iterable[Edge]:
     found: dict[tuple[State, Continue | None, Strategy | None, Terminal | None], list[Line]] = {}
-    for line in _lines(table, node.states, walk):
+    for line in _lines(table, node.states, overlay):
         row = line.row
         if row.target is not None:
             found.setdefault((row.target, row.reason, row.strategy, row.terminal), []).append(line)

@@ -1,8 +1,9 @@
 """Where everything stands on the page: the column of states, the lanes beside it, the final states at the foot."""
 
-from looplatch.diagrams.graph import TIMES, Edge, Graph, Line, Node, NodeKind, times
+from looplatch.diagrams.graph import Edge, Graph, Line, Node, NodeKind
 from looplatch.diagrams.lanes import Lane, Plan, Port, Way, plan_of
-from looplatch.diagrams.palette import FLOW, INK, PALE, REASONS, colour_of
+from looplatch.diagrams.overlay import Mark, Tone
+from looplatch.diagrams.palette import FLOW, PALE, REASONS, colour_of, ink_of
 from looplatch.diagrams.sheet import LEADING, SMALL, TITLE, Card, Label, Point, Route, Sheet, width_of
 
 MARGIN = 24.0
@@ -88,13 +89,8 @@ class _Layout:
         return max((width_of(line.trigger) + 3 * PAD for edge in edges for line in edge.lines), default=0.0)
 
     def _card_width(self, node: Node) -> float:
-        inside = [width_of(text, SMALL) for text, _faint in self.graph.inside(node)]
-        return (
-            max(width_of(self._title(node), TITLE) + width_of(node.does or "", SMALL) + 3 * PAD, *inside, 0.0) + 2 * PAD
-        )
-
-    def _title(self, node: Node) -> str:
-        return node.title + times(node.visits)
+        inside = [width_of(text, SMALL) for text, _tone in self.graph.inside(node)]
+        return max(width_of(node.head, TITLE) + width_of(node.does or "", SMALL) + 3 * PAD, *inside, 0.0) + 2 * PAD
 
     def _place_column(self) -> float:
         y = MARGIN + START
@@ -118,7 +114,7 @@ class _Layout:
         nodes = self.graph.of_kind(NodeKind.FINAL)
         if not nodes:
             return None, bottom
-        widths = [max(FINAL, width_of(self._title(node), TITLE) + 2 * PAD) for node in nodes]
+        widths = [max(FINAL, width_of(node.head, TITLE) + 2 * PAD) for node in nodes]
         top = bottom + 2 * GAP + LANE * len(nodes)
         x = max(right - sum(widths) - 2 * PAD * (len(nodes) - 1), MARGIN + PAD)
         corner = Point(x - PAD, top - PAD)
@@ -196,12 +192,12 @@ class _Layout:
     def _write_lines(self, lines: tuple[Line, ...], x: float, last: float, *, ends: bool) -> None:
         for index, line in enumerate(lines):
             y = last - LEADING * (len(lines) - 1 - index)
-            self._write(line.trigger, x, y, ends, PALE if line.faint else INK, hint=line.row.guard.doc)
+            self._write(line.trigger, x, y, ends, ink_of(line.tone), hint=line.row.guard.doc)
 
     def _write_outcome(self, edge: Edge, way: Way, inner: float, line: float) -> None:
         if not edge.outcome:
             return
-        colour = PALE if edge.faint else colour_of(edge)
+        colour = PALE if edge.tone is Tone.NEVER else colour_of(edge)
         if way is Way.LEFT:
             self._write(edge.outcome, inner, line + 12, True, colour, bold=True)
         else:
@@ -215,15 +211,13 @@ class _Layout:
         edges = [
             e for e, way in self.plan.ways.items() if (way, e.target, e.reason) == (lane.way, lane.target, lane.reason)
         ]
-        colour = PALE if all(edge.faint for edge in edges) else REASONS[lane.reason]
-        self._write(str(lane.reason), inner, y, lane.way is Way.LEFT, colour, bold=True)
+        tone = Mark.sum(line.mark for edge in edges for line in edge.lines).tone
+        self._write(str(lane.reason), inner, y, lane.way is Way.LEFT, ink_of(tone, REASONS[lane.reason]), bold=True)
 
     def _write_title(self, card: Card) -> None:
         node = card.node
-        colour = PALE if node.faint else INK
-        self.labels.append(
-            Label(text=self._title(node), x=card.x + PAD, y=card.y + 20, size=TITLE, colour=colour, bold=True)
-        )
+        colour = ink_of(node.tone)
+        self.labels.append(Label(text=node.head, x=card.x + PAD, y=card.y + 20, size=TITLE, colour=colour, bold=True))
 
     def _write_inside(self, node: Node) -> None:
         card = self.cards[node.name]
@@ -232,20 +226,19 @@ class _Layout:
             self.labels.append(
                 Label(text=node.does, x=card.right - PAD, y=card.y + 19, size=SMALL, ends=True, colour=FLOW)
             )
-        for index, (text, faint) in enumerate(self.graph.inside(node)):
+        for index, (text, tone) in enumerate(self.graph.inside(node)):
             y = card.y + HEAD + LEADING * index + 11
-            colour = PALE if faint else INK if self.graph.walked else FLOW
+            colour = FLOW if tone is Tone.PLAIN else ink_of(tone)
             self.labels.append(Label(text=text, x=card.x + PAD, y=y, size=SMALL, colour=colour))
 
     def _write_legend(self, width: float, bottom: float, frame: tuple[Point, Point] | None) -> tuple[float, float]:
         """What the signs mean: beside the final states where there is room, else under them."""
-        lines = ["inside a state: moves that stay there", "Event [guard] / Command"]
-        if self.graph.walked:
-            lines.append(f"{TIMES}N: times walked; faint: never walked")
-        widest = max(width_of(line, SMALL) for line in lines)
+        lines = [("inside a state: moves that stay there", FLOW), ("Event [guard] / Command", FLOW)]
+        lines += [(text, ink_of(tone, FLOW)) for text, tone in self.graph.legend]
+        widest = max(width_of(line, SMALL) for line, _colour in lines)
         beside = frame is not None and MARGIN + widest + MARGIN < frame[0].x
         last = bottom if beside else bottom + LEADING * len(lines) + PAD
-        for index, line in enumerate(lines):
+        for index, (line, colour) in enumerate(lines):
             y = last - LEADING * (len(lines) - 1 - index) - 3
-            self.labels.append(Label(text=line, x=MARGIN, y=y, size=SMALL, colour=FLOW))
+            self.labels.append(Label(text=line, x=MARGIN, y=y, size=SMALL, colour=colour))
         return max(width, MARGIN + widest), max(bottom, last)

@@ -6,8 +6,9 @@ reasons are coloured by style rules on the edges' ids, which number the edges in
 
 from collections.abc import Iterable
 
-from looplatch.diagrams.graph import TIMES, Edge, Graph, Node, NodeKind
-from looplatch.diagrams.palette import FAINT, PALE, colour_of
+from looplatch.diagrams.graph import Edge, Graph, Node, NodeKind
+from looplatch.diagrams.overlay import TIMES, Tone
+from looplatch.diagrams.palette import FAINT, colour_of, ink_of
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_ ,./[]()|" + TIMES)
 
@@ -23,6 +24,7 @@ def mermaid(graph: Graph) -> str:
             "    direction TB",
             *_nodes(graph),
             *(arrow.text for arrow in arrows),
+            *_legend(graph),
             *_classes(graph),
             "",
         )
@@ -48,8 +50,9 @@ def _escaped(text: str) -> str:
 def _rules(arrows: list[_Arrow]) -> str:
     rules: list[str] = []
     for index, arrow in enumerate(arrows):
-        if arrow.edge is not None and (arrow.edge.reason is not None or arrow.edge.faint):
-            colour, width = (FAINT, 1) if arrow.edge.faint else (colour_of(arrow.edge), 2)
+        edge = arrow.edge
+        if edge is not None and (edge.reason is not None or edge.tone not in (Tone.PLAIN, Tone.WALKED)):
+            colour, width = colour_of(edge), 1 if edge.tone is Tone.NEVER else 2
             rules.append(f"[id$=edge{index}]{{stroke:{colour}!important;stroke-width:{width}px!important}}")
     return " ".join(rules)
 
@@ -67,18 +70,32 @@ def _nodes(graph: Graph) -> Iterable[str]:
 
 
 def _node(graph: Graph, node: Node) -> Iterable[str]:
-    yield f'    state "{_escaped(node.title)}" as {node.name}'
-    for text, _faint in graph.inside(node):
+    yield f'    state "{_escaped(node.head)}" as {node.name}'
+    for text, _tone in graph.inside(node):
         yield f"    {node.name} : {_escaped(text)}"
+
+
+def _legend(graph: Graph) -> Iterable[str]:
+    if graph.legend:
+        yield "    state legend {"
+        for index, (text, _tone) in enumerate(graph.legend):
+            yield f'        state "{_escaped(text)}" as legend_{index}'
+        yield "    }"
 
 
 def _classes(graph: Graph) -> Iterable[str]:
     yield "    classDef shared stroke-dasharray:5"
     yield "    classDef final font-weight:bold"
-    yield f"    classDef faint stroke:{FAINT},color:{PALE}"
     yield "    classDef last stroke-width:4px"
+    styled = [(node.name, node.tone) for node in graph.nodes]
+    styled += [(f"legend_{index}", tone) for index, (_text, tone) in enumerate(graph.legend)]
+    styled = [(name, tone) for name, tone in styled if tone not in (Tone.PLAIN, Tone.WALKED)]
+    for tone in Tone:
+        if any(tone is used for _name, used in styled):
+            yield f"    classDef {tone} stroke:{FAINT if tone is Tone.NEVER else ink_of(tone)},color:{ink_of(tone)}"
     for node in graph.nodes:
         styles = [kind.value for kind in (NodeKind.SHARED, NodeKind.FINAL) if node.kind is kind]
-        styles += [name for name, holds in (("faint", node.faint), ("last", node.last)) if holds]
-        for style in styles:
+        for style in styles + ["last"] * node.last:
             yield f"    class {node.name} {style}"
+    for name, tone in styled:
+        yield f"    class {name} {tone}"

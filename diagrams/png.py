@@ -1,15 +1,13 @@
-"""A graph as PNG: the SVG picture, painted by resvg with fonts that come by pip, so that it is the same everywhere."""
+"""An SVG picture as PNG, painted by resvg with fonts that come by pip, so that it is the same everywhere."""
 
 from importlib.resources import as_file, files
 
-from looplatch.diagrams.graph import Graph
-from looplatch.diagrams.svg import svg
 from looplatch.states.errors import UsageError
 
 SCALE = 2.0  # pixels of the picture for each of the page's
 
 
-def png(graph: Graph) -> bytes:
+def png(picture: str) -> bytes:
     """The picture. Raises UsageError where the packages of `looplatch[diagrams]` are missing."""
     try:
         import resvg_py
@@ -23,7 +21,7 @@ def png(graph: Graph) -> bytes:
         ) from error
     with as_file(fonts) as folder:
         return resvg_py.svg_to_bytes(
-            svg_string=svg(graph),
+            svg_string=picture,
             zoom=SCALE,
             skip_system_fonts=True,
             font_files=[str(folder / f"IBMPlexMono-{weight}.ttf") for weight in ("Regular", "Bold")],

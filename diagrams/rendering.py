@@ -1,18 +1,21 @@
-"""The library call: a table, and a run if one is given, in the format asked for."""
+"""The library calls: a table, and what is laid over it, in the format asked for."""
 
+from collections.abc import Iterable
 from typing import Final, Literal, get_args, overload
 
 from looplatch.diagrams.dot import dot
-from looplatch.diagrams.graph import graph_of
+from looplatch.diagrams.graph import Graph, graph_of
 from looplatch.diagrams.mermaid import mermaid
+from looplatch.diagrams.overlay import Kind, Overlay
 from looplatch.diagrams.png import png
 from looplatch.diagrams.svg import svg
 from looplatch.diagrams.text import text
-from looplatch.diagrams.walk import walk_of
+from looplatch.diagrams.walk import together, walk_of
 from looplatch.states.errors import UsageError
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
 
+TextFormat = Literal["mermaid", "dot", "svg", "text"]
 Format = Literal["mermaid", "dot", "svg", "png", "text"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 
@@ -21,11 +24,7 @@ FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 def render(log_or_run: object = None, *, table: Table = TABLE, format: Literal["png"], fold: bool = False) -> bytes: ...
 @overload
 def render(
-    log_or_run: object = None,
-    *,
-    table: Table = TABLE,
-    format: Literal["mermaid", "dot", "svg", "text"] = "mermaid",
-    fold: bool = False,
+    log_or_run: object = None, *, table: Table = TABLE, format: TextFormat = "mermaid", fold: bool = False
 ) -> str: ...
 @overload
 def render(log_or_run: object = None, *, table: Table = TABLE, format: Format, fold: bool = False) -> str | bytes: ...
@@ -36,7 +35,7 @@ def render(
     format: Format = "mermaid",  # noqa: A002 - the public name, as in the command line
     fold: bool = False,
 ) -> str | bytes:
-    """Draw `table`; with `log_or_run`, what it walked is counted and what it never walked is faint.
+    """Draw `table`; with `log_or_run`, what it walked is counted and timed, and what it never walked is faint.
 
     log_or_run: a log, a run, or a list of records; None draws the table alone.
     format: "mermaid", "dot", "svg" or "text" give str; "png" gives bytes and needs `looplatch[diagrams]`.
@@ -44,9 +43,86 @@ def render(
     The same arguments give the same result. Raises UsageError for an unknown format, for a log or run that is none or
     that ran on another table, and where the packages of the extra are missing.
     """
+    check_format(format)
+    overlay = None if log_or_run is None else Overlay(kind=Kind.RUN, walks=(walk_of(log_or_run, table),))
+    return _drawn(graph_of(table, overlay, fold=fold), format)
+
+
+@overload
+def diff(
+    a: object,
+    b: object,
+    *,
+    names: tuple[str, str] = ...,
+    table: Table = TABLE,
+    format: Literal["png"],
+    fold: bool = False,
+) -> bytes: ...
+@overload
+def diff(
+    a: object,
+    b: object,
+    *,
+    names: tuple[str, str] = ...,
+    table: Table = TABLE,
+    format: TextFormat = "svg",
+    fold: bool = False,
+) -> str: ...
+@overload
+def diff(
+    a: object, b: object, *, names: tuple[str, str] = ..., table: Table = TABLE, format: Format, fold: bool = False
+) -> str | bytes: ...
+def diff(
+    a: object,
+    b: object,
+    *,
+    names: tuple[str, str] = ("the first run", "the second run"),
+    table: Table = TABLE,
+    format: Format = "svg",  # noqa: A002 - the public name, as in the command line
+    fold: bool = False,
+) -> str | bytes:
+    """Draw two runs on `table`: what only `a` walked in one colour, what only `b` walked in another, with a legend.
+
+    names: what the legend calls them. The rest, and what is raised, is as in `render`.
+    """
+    check_format(format)
+    overlay = Overlay(kind=Kind.DIFF, walks=(walk_of(a, table), walk_of(b, table)), names=names)
+    return _drawn(graph_of(table, overlay, fold=fold), format)
+
+
+@overload
+def coverage(logs: Iterable[object], *, table: Table = TABLE, format: Literal["png"], fold: bool = False) -> bytes: ...
+@overload
+def coverage(
+    logs: Iterable[object], *, table: Table = TABLE, format: TextFormat = "svg", fold: bool = False
+) -> str: ...
+@overload
+def coverage(logs: Iterable[object], *, table: Table = TABLE, format: Format, fold: bool = False) -> str | bytes: ...
+def coverage(
+    logs: Iterable[object],
+    *,
+    table: Table = TABLE,
+    format: Format = "svg",  # noqa: A002 - the public name, as in the command line
+    fold: bool = False,
+) -> str | bytes:
+    """Draw what `logs`, those of a test run, walked together of `table`: walked rows in one colour, others in another.
+
+    logs: logs, runs or lists of records, read one after the other; none at all draws a table that nothing walked.
+    The rest, and what is raised, is as in `render`.
+    """
+    check_format(format)
+    walks = [walk_of(log, table) for log in logs]
+    overlay = Overlay(kind=Kind.COVERAGE, walks=(together(walks),), runs=len(walks))
+    return _drawn(graph_of(table, overlay, fold=fold), format)
+
+
+def check_format(format: str) -> None:  # noqa: A002 - as the argument it checks
+    """Raise UsageError where `format` is none of FORMATS."""
     if format not in FORMATS:
         raise UsageError("format", f"{format!r} is not known", f"Take one of {', '.join(FORMATS)}")
-    graph = graph_of(table, None if log_or_run is None else walk_of(log_or_run, table), fold=fold)
+
+
+def _drawn(graph: Graph, format: Format) -> str | bytes:  # noqa: A002 - as the argument it is
     match format:
         case "mermaid":
             return mermaid(graph)
@@ -55,6 +131,6 @@ def render(
         case "svg":
             return svg(graph)
         case "png":
-            return png(graph)
+            return png(svg(graph))
         case "text":
             return text(graph)

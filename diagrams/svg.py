@@ -5,13 +5,15 @@ from xml.sax.saxutils import escape, quoteattr
 
 from looplatch.diagrams.graph import Graph, NodeKind
 from looplatch.diagrams.layout import sheet_of
-from looplatch.diagrams.palette import FAINT, FLOW, INK, PAPER, colour_of
+from looplatch.diagrams.overlay import Tone
+from looplatch.diagrams.palette import FAINT, FLOW, INK, PAPER, colour_of, ink_of
 from looplatch.diagrams.sheet import Card, Label, Point, Route, Sheet
 
 FONT = "'IBM Plex Mono','DejaVu Sans Mono','Liberation Mono',Menlo,Consolas,monospace"
 NAMESPACE = "http://www.w3.org/2000/svg"
 CORNER = 7.0  # radius of a route's corners
 HEAD = 7.0  # length of an arrowhead
+_LOW = (Tone.NEVER, Tone.MISSED)
 
 
 def svg(graph: Graph) -> str:
@@ -22,7 +24,7 @@ def svg(graph: Graph) -> str:
 def _page(sheet: Sheet) -> str:
     width, height = _number(sheet.width), _number(sheet.height)
     # What a run never walked lies under what it walked, and a reason's lines over those without.
-    routes = sorted(sheet.routes, key=lambda route: (not route.edge.faint, route.edge.reason is not None))
+    routes = sorted(sheet.routes, key=lambda route: (route.edge.tone not in _LOW, route.edge.reason is not None))
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     return "\n".join(
         (
@@ -31,7 +33,7 @@ def _page(sheet: Sheet) -> str:
             *_frame(sheet),
             *_start(sheet),
             *(_line(route) for route in routes),
-            *(bridge for route in routes if not route.edge.faint for bridge in _bridges(route)),
+            *(bridge for route in routes if route.edge.tone is not Tone.NEVER for bridge in _bridges(route)),
             *(_head(route) for route in routes),
             *(_card(card) for card in sheet.cards),
             *(_label(label) for label in sheet.labels),
@@ -65,9 +67,10 @@ def _start(sheet: Sheet) -> Iterable[str]:
 
 
 def _stroke(route: Route) -> str:
-    colour = FAINT if route.edge.faint else colour_of(route.edge)
-    strong = not route.edge.faint and (route.edge.reason is not None or any(line.count for line in route.edge.lines))
-    return f'fill="none" stroke="{colour}" stroke-width="{"2" if strong else "1.3"}"'
+    tone = route.edge.tone
+    strong = tone not in _LOW and (route.edge.reason is not None or tone is not Tone.PLAIN)
+    dashes = ' stroke-dasharray="4 3"' if tone is Tone.MISSED else ""
+    return f'fill="none" stroke="{colour_of(route.edge)}" stroke-width="{"2" if strong else "1.3"}"{dashes}'
 
 
 def _line(route: Route) -> str:
@@ -89,8 +92,7 @@ def _bridges(route: Route) -> Iterable[str]:
 
 
 def _head(route: Route) -> str:
-    colour = FAINT if route.edge.faint else colour_of(route.edge)
-    return f'<path d="{_triangle(route.points[-2], route.points[-1])}" fill="{colour}"/>'
+    return f'<path d="{_triangle(route.points[-2], route.points[-1])}" fill="{colour_of(route.edge)}"/>'
 
 
 def _triangle(start: Point, tip: Point) -> str:
@@ -127,10 +129,14 @@ def _card(card: Card) -> str:
     fill = {NodeKind.STATE: "#f1f5f9", NodeKind.FINAL: "#f8fafc", NodeKind.SHARED: PAPER}[node.kind]
     if node.last:
         fill = "#fef08a"
-    colour = FAINT if node.faint else INK
-    return (
-        f'<rect class="state" data-state={quoteattr(node.name)} {_box(card.x, card.y, card.width, card.height)} rx="8" '
-        f'fill="{fill}" stroke="{colour}" stroke-width="{"2.4" if node.kind is NodeKind.FINAL else "1.4"}"{dashes}/>'
+    colour = FAINT if node.tone is Tone.NEVER else ink_of(node.tone)
+    width = "2.4" if node.kind is NodeKind.FINAL else "1.4"
+    place = f"data-state={quoteattr(node.name)} {_box(card.x, card.y, card.width, card.height)}"
+    return f'<rect class="state" {place} rx="8" fill="{fill}" stroke="{colour}" stroke-width="{width}"{dashes}/>' + (
+        f'<rect class="share" {_box(card.x + 8, card.bottom - 6, max(node.share * (card.width - 16), 1.0), 4)} rx="2" '
+        'fill="#93c5fd"/>'
+        if node.share >= 0.001
+        else ""
     )
 
 

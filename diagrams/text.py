@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from looplatch.diagrams.graph import Graph, Line, Node, NodeKind, times
+from looplatch.diagrams.graph import Graph, Line, Node, NodeKind
 
 
 def text(graph: Graph) -> str:
@@ -11,20 +11,23 @@ def text(graph: Graph) -> str:
     final = graph.of_kind(NodeKind.FINAL)
     if final:
         blocks.append("\n".join(["final", *(f"  {_head(node)}" for node in final)]))
+    if graph.legend:
+        blocks.append("\n".join(text for text, _tone in graph.legend))
     return "\n\n".join(blocks) + "\n"
 
 
 def _head(node: Node) -> str:
     marks = [mark for mark, holds in (("starts here", node.initial), ("the run is here", node.last)) if holds]
-    return node.title + times(node.visits) + (f" ({', '.join(marks)})" if marks else "")
+    dwelt = f", {node.dwelt}" if node.dwelt else ""
+    return f"{node.head}{dwelt}" + (f" ({', '.join(marks)})" if marks else "")
 
 
 def _block(graph: Graph, node: Node) -> Iterable[str]:
     """The node's title, then its rows in columns: where to, by what, why, and the commands."""
     yield _head(node)
     rows: list[tuple[str, str, str, str]] = []
-    if graph.fold:
-        rows += [("stays", inside, "", "") for inside, _faint in graph.inside(node)]
+    if graph.fold and node.stays:
+        rows.append(("stays", graph.folded(node)[0], "", ""))
     else:
         rows += [("stays", *_cells(line, "")) for line in node.stays]
     rows += [(f"-> {e.target}", *_cells(line, e.outcome)) for e in graph.leaving(node.name) for line in e.lines]

@@ -1,36 +1,50 @@
-"""What a run walked: how often each row of the table, from which state, and where it ended."""
+"""What a run walked: how often each row of the table, from which state, how long that took, and where it ended."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import attrs
 
+from looplatch.diagrams.elapsed import Elapsed, Fields
 from looplatch.states.errors import UsageError
 from looplatch.states.record import Kind
 from looplatch.states.state import State
 from looplatch.states.transition import Table, Transition
 
-
-class Fields(Protocol):
-    """A record, or the plain fields of one."""
-
-    def get(self, name: str, /) -> Any:
-        """The field `name`; None where there is none."""
-        ...
+Step = tuple[int, State]
 
 
-@attrs.frozen
+@attrs.frozen(kw_only=True)
 class Walk:
-    """Counts of one run. `steps` counts by place in the table and state left; `visits` by state entered."""
+    """Counts and times of one run, or of several together.
 
-    steps: Mapping[tuple[int, State], int]
+    steps: how often each row was walked, by its place in the table and the state left. times: the nanoseconds spent in
+    that state before. visits, dwelt: the same by state. last: where the run is, None for several. terminal: why it
+    ended there. timed: whether the records tell times. away: how often another process took the run over.
+    """
+
+    steps: Mapping[Step, int]
+    times: Mapping[Step, int]
     visits: Mapping[State, int]
-    last: State
+    dwelt: Mapping[State, int]
+    last: State | None
+    terminal: str | None = None
+    timed: bool = False
+    away: int = 0
 
     def count(self, index: int, states: Iterable[State]) -> int:
         """How often the row at `index` was walked from any of `states`."""
         return sum(self.steps.get((index, state), 0) for state in states)
+
+    def time(self, index: int, states: Iterable[State]) -> int:
+        """The nanoseconds spent in any of `states` before the row at `index` was walked."""
+        return sum(self.times.get((index, state), 0) for state in states)
+
+    @property
+    def whole(self) -> int:
+        """The nanoseconds of the whole run."""
+        return sum(self.dwelt.values())
 
 
 def walk_of(source: object, table: Table) -> Walk:
@@ -38,30 +52,64 @@ def walk_of(source: object, table: Table) -> Walk:
 
     Raises UsageError where `source` is none of these, or holds a move that `table` does not have.
     """
-    steps: Counter[tuple[int, State]] = Counter()
+    steps: Counter[Step] = Counter()
+    times: Counter[Step] = Counter()
     visits: Counter[State] = Counter({table.initial: 1})
-    last = table.initial
-    for record in _records(source):
+    dwelt: Counter[State] = Counter()
+    rows = _Rows(table)
+    elapsed, since = Elapsed(), 0
+    last, terminal = table.initial, None
+    for record in records_of(source):
+        now = elapsed.at(record)
         if record.get("kind") not in (None, Kind.TRANSITION):
             continue
-        index, row = _row(record, table)
+        index, row = rows.of(record)
         state = State(record.get("source"))
         steps[index, state] += 1
-        last = state
+        times[index, state] += now - since
+        dwelt[state] += now - since
+        since, last, terminal = now, state, record.get("terminal")
         if row.target is not None:
             last = row.target
             visits[last] += 1
-    return Walk(steps, visits, last)
+    if not table.is_final(last):
+        dwelt[last] += elapsed.now - since
+    return Walk(
+        steps=steps,
+        times=times,
+        visits=visits,
+        dwelt=dwelt,
+        last=last,
+        terminal=terminal,
+        timed=elapsed.timed,
+        away=elapsed.away,
+    )
 
 
-def _records(source: object) -> Iterable[Fields]:
+def together(walks: Iterable[Walk]) -> Walk:
+    """Several runs as one; there is no state where they are."""
+    steps: Counter[Step] = Counter()
+    times: Counter[Step] = Counter()
+    visits: Counter[State] = Counter()
+    dwelt: Counter[State] = Counter()
+    for walk in walks:
+        steps.update(walk.steps)
+        times.update(walk.times)
+        visits.update(walk.visits)
+        dwelt.update(walk.dwelt)
+    return Walk(steps=steps, times=times, visits=visits, dwelt=dwelt, last=None)
+
+
+def records_of(source: object) -> Iterable[Fields]:
+    """The records of a log, of a run, or the records themselves. Raises UsageError where `source` is none of these."""
     kind = type(source).__name__
-    transitions = getattr(source, "transitions", None)
-    if transitions is not None:
-        return cast("Iterable[Fields]", transitions)
+    for name in ("records", "transitions"):
+        found = getattr(source, name, None)
+        if isinstance(found, Iterable):
+            return cast("Iterable[Fields]", found)
     log = getattr(source, "log", None)
     if log is not None:
-        return _records(log)
+        return records_of(log)
     if isinstance(source, Iterable) and not isinstance(source, str | bytes | dict):
         return cast("Iterable[Fields]", source)
     raise UsageError(
@@ -71,22 +119,36 @@ def _records(source: object) -> Iterable[Fields]:
     )
 
 
-def _row(record: Fields, table: Table) -> tuple[int, Transition]:
-    """The row that a record of a move stands for: its verdicts single it out, or else its ends and its reasons do."""
-    held = {name for name, verdict in record.get("guards") or () if verdict}
-    for index, row in enumerate(table.rows):
-        if (
-            record.get("source") in row.sources
-            and record.get("event") == row.event.__name__
-            and record.get("target") == (row.target or record.get("source"))
-            and record.get("reason") == row.reason
-            and record.get("terminal") == row.terminal
-            and (not held or row.guard.name in held)
-        ):
-            return index, row
-    raise UsageError(
-        "log_or_run",
-        f"record {record.get('seq')} moves from {record.get('source')} by {record.get('event')} "
-        f"to {record.get('target')}, and the table has no such row",
-        "Draw a run with the table that it ran on",
-    )
+class _Rows:
+    """Finds the row that a record of a move stands for: its verdicts single it out, or its ends and reasons do."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._found: dict[tuple[Any, ...], tuple[int, Transition]] = {}
+
+    def of(self, record: Fields) -> tuple[int, Transition]:
+        held = frozenset(name for name, verdict in record.get("guards") or () if verdict)
+        told = tuple(record.get(name) for name in ("source", "event", "target", "reason", "strategy", "terminal"))
+        key = (*told, held)
+        if key not in self._found:
+            self._found[key] = self._look_up(record, held)
+        return self._found[key]
+
+    def _look_up(self, record: Fields, held: frozenset[str]) -> tuple[int, Transition]:
+        for index, row in enumerate(self._table.rows):
+            if (
+                record.get("source") in row.sources
+                and record.get("event") == row.event.__name__
+                and record.get("target") == (row.target or record.get("source"))
+                and record.get("reason") == row.reason
+                and record.get("strategy") in (None, row.strategy)
+                and record.get("terminal") == row.terminal
+                and (not held or row.guard.name in held)
+            ):
+                return index, row
+        raise UsageError(
+            "log_or_run",
+            f"record {record.get('seq')} moves from {record.get('source')} by {record.get('event')} "
+            f"to {record.get('target')}, and the table has no such row",
+            "Draw a run with the table that it ran on",
+        )

@@ -14,7 +14,7 @@ import pytest
 import looplatch
 from looplatch.cli import main
 from looplatch.cli.exits import Exit
-from looplatch.diagrams import render
+from looplatch.diagrams import coverage, diff, render
 from looplatch.testing import ScriptedAPI, error, reply, text, thinking, tool_use
 from looplatch.verification import verify
 
@@ -183,7 +183,9 @@ def test_what_cannot_be_done_is_said_before_anything_is_sent(
     assert Path("taken.jsonl").read_text() == "mine\n"
 
 
-@pytest.mark.parametrize("arguments", [[], ["fly"], ["run"], ["diagram", "--format", "gif"], ["verify"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["fly"], ["run"], ["diagram", "--format", "gif"], ["verify"], ["diagram", "--diff", "a"]]
+)
 def test_what_is_no_command_is_a_usage_error(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(arguments)
@@ -312,6 +314,15 @@ def test_diagram_is_mermaid_unless_said_otherwise(ask: Ask) -> None:
 def test_the_suffix_of_the_file_chooses_the_format(ask: Ask, name: str, begins: bytes) -> None:
     assert ask("diagram", "-o", name) == (Exit.GOOD, "", "")
     assert Path(name).read_bytes().startswith(begins)
+
+
+def test_diagram_lays_two_logs_or_many_over_the_table(ask: Ask, log: Path) -> None:
+    read, name = looplatch.read(log), str(log)
+    code, out, err = ask("diagram", "--format", "svg", "--fold", "--diff", log, log)
+    assert (code, out, err) == (Exit.GOOD, diff(read, read, names=(name, name), fold=True), "")
+    code, out, err = ask("diagram", "--format", "text", "--coverage", log, log, log)
+    assert (code, out, err) == (Exit.GOOD, coverage([read] * 3, format="text"), "")
+    assert "rows walked, by 3 runs\n" in out
 
 
 def test_diagram_lays_a_log_over_the_table(ask: Ask, log: Path) -> None:

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from looplatch.diagrams import render
-from looplatch.diagrams.graph import graph_of
+from looplatch.diagrams.graph import NodeKind, graph_of
+from looplatch.diagrams.overlay import Kind, Overlay
 from looplatch.diagrams.walk import walk_of
 from looplatch.states.commands import COMMANDS
 from looplatch.states.errors import UsageError
@@ -27,8 +28,8 @@ from looplatch.states.transition import Guard, Table, Transition
 SVG = "{http://www.w3.org/2000/svg}"
 WIDEST = 0.62  # the advance of the widest usual monospaced font, in em
 MERMAID_LINE = re.compile(
-    r"    direction TB|    state final \{|    \}"
-    r'|    (    )?state "[\w ,]+" as \w+'
+    r"    direction TB|    state (final|legend) \{|    \}"
+    r'|    (    )?state "[\w ,\u00d7&#;|]+" as \w+'
     r"|    \w+ : [\w ,./\[\]()|\u00d7&#;]+"
     r"|    (\[\*\]|\w+) --> \w+( : [\w ,./\[\]()|\u00d7#;<>]+)?"
     r"|    class(Def)? .*"
@@ -312,9 +313,11 @@ def test_any_table_can_be_drawn_and_read(table: Table, data: st.DataObject) -> N
 def test_counts_add_up_to_the_length_of_the_run(table: Table, data: st.DataObject) -> None:
     walked = data.draw(st.lists(st.sampled_from(table.rows), min_size=1, max_size=8))
     run = [record(row, data.draw(st.sampled_from(row.sources))) for row in walked]
-    graph = graph_of(table, walk_of(run, table))
+    walk = walk_of(run, table)
+    graph = graph_of(table, Overlay(kind=Kind.RUN, walks=(walk,)))
     lines = [line for node in graph.nodes for line in node.stays] + [
         line for edge in graph.edges for line in edge.lines
     ]
-    assert sum(line.count or 0 for line in lines) == len(run)
-    assert sum(node.visits or 0 for node in graph.nodes) == 1 + sum(row.target is not None for row in walked)
+    assert sum(sum(line.mark.counts) for line in lines) == len(run)
+    states = [node for node in graph.nodes if node.kind is not NodeKind.SHARED]
+    assert sum(sum(node.mark.counts) for node in states) == 1 + sum(row.target is not None for row in walked)

@@ -62,7 +62,11 @@ def parser_for(commands: Commands) -> argparse.ArgumentParser:
 
     diagram = add("diagram", "draw the machine, and a run on it", commands.diagram)
     diagram.add_argument("--format", choices=FORMATS, help="by the suffix of the output file, or mermaid")
-    diagram.add_argument("--log", metavar="LOG", type=Path, help="a run, to be drawn over the table")
+    what = diagram.add_mutually_exclusive_group()
+    what.add_argument("--log", metavar="LOG", type=Path, help="a run, to be drawn over the table")
+    what.add_argument("--diff", metavar=("A", "B"), nargs=2, type=Path, help="two runs, in two colours")
+    what.add_argument("--coverage", metavar="FILE", nargs="+", type=Path, help="what these runs walked together")
+    diagram.add_argument("--fold", action="store_true", help="count the moves that stay instead of listing them")
     diagram.add_argument("-o", dest="output", metavar="FILE", type=Path, help="write to FILE, not to standard output")
     return parser
 

@@ -1,4 +1,4 @@
-"""`looplatch diagram`: the machine as a picture, with a run laid over it."""
+"""`looplatch diagram`: the machine as a picture, with runs laid over it."""
 
 import argparse
 import sys
@@ -8,7 +8,7 @@ from typing import Final
 from looplatch.audit import read
 from looplatch.cli.exits import Exit
 from looplatch.cli.screen import Screen
-from looplatch.diagrams import Format, render
+from looplatch.diagrams import Format, coverage, diff, render
 from looplatch.states.errors import UsageError
 
 _SUFFIXES: Final[dict[str, Format]] = {
@@ -28,7 +28,7 @@ def perform(given: argparse.Namespace) -> Exit:
     chosen: Format = given.format or (_SUFFIXES.get(output.suffix.lower()) if output is not None else None) or "mermaid"
     if chosen == "png" and output is None and sys.stdout.isatty():
         raise UsageError("--format png", "a terminal cannot show it", "Name a file with -o")
-    drawn = render(None if given.log is None else read(given.log), format=chosen)
+    drawn = _drawn(given, chosen)
     if output is not None:
         _write(output, drawn if isinstance(drawn, bytes) else drawn.encode())
     elif isinstance(drawn, bytes):
@@ -36,6 +36,16 @@ def perform(given: argparse.Namespace) -> Exit:
     else:
         Screen().write(drawn)
     return Exit.GOOD
+
+
+def _drawn(given: argparse.Namespace, chosen: Format) -> str | bytes:
+    fold: bool = given.fold
+    if given.diff is not None:
+        a, b = given.diff
+        return diff(read(a), read(b), names=(str(a), str(b)), format=chosen, fold=fold)
+    if given.coverage is not None:
+        return coverage((read(file) for file in given.coverage), format=chosen, fold=fold)
+    return render(None if given.log is None else read(given.log), format=chosen, fold=fold)
 
 
 def _write(output: Path, content: bytes) -> None:
