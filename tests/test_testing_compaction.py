@@ -1,13 +1,16 @@
 """The scripted API on compaction, on counting, and on models: what it refuses, and what it tells."""
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 import anthropic
 import pytest
 
 from looplatch.testing import ScriptedAPI, block, error, refusal, reply
 from looplatch.testing.issued import Issued
+
+T = TypeVar("T")
 
 MADE = {"type": "compaction", "content": "It was done.", "signature": "signed-1"}
 USER: dict[str, Any] = {"role": "user", "content": "Go on."}
@@ -72,8 +75,8 @@ def test_a_count_takes_only_what_makes_the_prompt(name: str) -> None:
     assert refusal(body, counting=True) == f"{name}: Extra inputs are not permitted"
 
 
-def ask(api: ScriptedAPI, question: Any) -> Any:
-    async def main() -> Any:
+def ask(api: ScriptedAPI, question: Callable[[anthropic.AsyncAnthropic], Awaitable[T]]) -> T:
+    async def main() -> T:
         async with api.client(max_retries=0) as client:
             return await question(client)
 
@@ -83,7 +86,10 @@ def ask(api: ScriptedAPI, question: Any) -> Any:
 def test_another_answer_than_a_count_may_be_given() -> None:
     api = ScriptedAPI([], counting=error(404, "not_found_error", "no counting here"))
     with pytest.raises(anthropic.NotFoundError, match="no counting here"):
-        ask(api, lambda client: client.messages.count_tokens(model="m", messages=[USER]))
+        ask(
+            api,
+            lambda client: client.messages.count_tokens(model="m", messages=[{"role": "user", "content": "Go on."}]),
+        )
     assert len(api.counted) == 1
 
 
