@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from looplatch.blocks import read_block
 from looplatch.calls import Calls
-from looplatch.encoding import decode, encode, escapes_half_a_pair
+from looplatch.encoding import decode, escapes_half_a_pair
 from looplatch.history import own_name
 from looplatch.journal import named
 from looplatch.kept import Kept
@@ -184,7 +184,7 @@ class Answer:
                 kept.skeleton["model_name"] = named(call.name)
             if call is not None and escapes_half_a_pair(call.raw):
                 # The history has the mended text, which can be sent; the log keeps what the model wrote as well.
-                kept.skeleton["raw"] = self._at.journal.log.keep(encode(call.raw)).hex
+                kept.skeleton["raw"] = self._at.journal.keep_value(call.raw).hex
             self._kept[done.index] = kept
         self._at.outbox.push(
             AssistantMessage(

@@ -7,7 +7,6 @@ from typing import Any
 
 import attrs
 
-from looplatch.encoding import encode
 from looplatch.hooking import HookLeft, call_hook
 from looplatch.hooks import Allow, Deny, ToolOutcomeContext, hook_name
 from looplatch.kept import Kept
@@ -244,7 +243,7 @@ class Calls:
         """Record the end of a call. Returns its outcome, which names where a result is kept that was cut to be sent."""
         journal, full = self._at.journal, None
         if outcome.full_text is not None:
-            full = journal.log.keep(encode(outcome.full_text))
+            full = journal.keep_value(outcome.full_text)
             if self._at.plan.payloads == "keep":
                 outcome = attrs.evolve(outcome, content=with_reference(outcome.content, full.hex))
         journal.tool_ends(begin, outcome, self.result(outcome), full)
@@ -286,7 +285,7 @@ class Calls:
 
     def _with_input(self, call: Call, given: dict[str, Any]) -> Call:
         """The call with another input, looked up and checked as its own was; that it is another one is recorded."""
-        self._edited[call.id] = self._at.journal.log.keep(encode(given)).hex
+        self._edited[call.id] = self._at.journal.keep_value(given).hex
         return self._at.plan.toolbox.call(
             tool_use_id=call.id, name=call.name, given=given, index=call.index, toolset=call.toolset
         )

@@ -7,17 +7,25 @@ from looplatch.audit import PayloadSource
 from looplatch.encoding import decode, encode
 from looplatch.history import History, Joining
 from looplatch.kept import Kept
+from looplatch.recovery.lost import ContentRemoved, Lost
 from looplatch.recovery.past import Entry, Part, Skeleton
 from looplatch.recovery.resume import CannotResume
 from looplatch.states.record import commitment
 
 
 class Contents:
-    """Finds payloads, each once. Every method raises CannotResume for a payload that is not there or is another one."""
+    """Finds payloads, each once. Every method raises CannotResume for a payload that is not there or is another one.
 
-    def __init__(self, payloads: PayloadSource) -> None:
+    lost: what the log says of contents that are not as they were. accepted: those that were redacted before they were
+    kept will do; `changed` names them. Without that they raise ContentRemoved, as those do that were deleted since.
+    """
+
+    def __init__(self, payloads: PayloadSource, lost: Lost | None = None, *, accepted: bool = False) -> None:
         self._payloads = payloads
+        self._lost = lost or Lost()
+        self._accepted = accepted
         self._found: dict[str, bytes] = {}
+        self.changed: set[str] = set()
 
     def know(self, commitment_: str, payload: bytes) -> None:
         """A payload that was kept since."""
@@ -27,7 +35,13 @@ class Contents:
         """The payload that a commitment stands for."""
         known = self._found.get(wanted)
         if known is None:
+            if wanted in self._lost.redacted:
+                if not self._accepted:
+                    raise ContentRemoved(wanted, "redacted")
+                self.changed.add(wanted)
             found = self._payloads.find(wanted)
+            if found is None and wanted in self._lost.deleted:
+                raise ContentRemoved(wanted, "deleted")
             if found is None:
                 problem = f"the content with the commitment {wanted} is not kept any more"
                 raise CannotResume(problem, "A run goes on only with all that was said; start another one")
@@ -37,12 +51,20 @@ class Contents:
             known = self._found[wanted] = found[1]
         return known
 
+    def original(self, wanted: str) -> bytes:
+        """The payload, for what has to be as it was: an input that a tool gets."""
+        if wanted in self._lost.redacted:
+            raise ContentRemoved(wanted, "redacted", "a tool is still to be called with it")
+        return self.payload(wanted)
+
     def value(self, wanted: str) -> Any:
         """The same, decoded."""
         return decode(self.payload(wanted))
 
     def kept(self, skeleton: Skeleton) -> Kept:
         """A content block; a message's plain text as a block of its own."""
+        if skeleton["type"] == "thinking" and skeleton["commitment"] in self._lost.redacted:
+            raise ContentRemoved(skeleton["commitment"], "redacted", "it is thinking, whose signature fits no other")
         payload = self.payload(skeleton["commitment"])
         if payload.startswith(b'"'):
             payload = encode({"type": "text", "text": decode(payload)})

@@ -14,6 +14,7 @@ from looplatch.machine import Move
 from looplatch.states.event import Event
 from looplatch.states.level import Level
 from looplatch.states.record import MAX_INT, Kind, Record
+from looplatch.states.secrets import Secrets
 from looplatch.states.state import State
 from looplatch.tools import Call, Outcome
 
@@ -26,25 +27,53 @@ def named(text: str) -> str:
 
 
 class Journal:
-    """Writes one run's records. Every method is synchronous: when it returns, the record is written."""
+    """Writes one run's records. Every method is synchronous: when it returns, the record is written.
 
-    def __init__(self, log: AuditLog) -> None:
+    secrets: what is taken out of contents before these are kept; None: nothing. The run itself goes on with the whole.
+    """
+
+    def __init__(self, log: AuditLog, secrets: Secrets | None = None) -> None:
         self.log = log
+        self._secrets = secrets
+        self._redacted: dict[str, list[str]] = {}  # what was taken out since the last record, by commitments
 
     # --- payloads
 
     def keep(self, block: dict[str, Any]) -> Kept:
         """Encode a content block, put it into the payload store, and describe it."""
         encoded = encode(block)
-        return Kept(encoded, self._skeleton(block, encoded))
+        return Kept(encoded, self._skeleton(block, self._put(block, encoded)))
 
     def keep_text(self, text: str) -> Kept:
         """The same for a message whose content is one string."""
         encoded = encode(text)
-        return Kept(encoded, self._skeleton({"type": "text"}, encoded))
+        return Kept(encoded, self._skeleton({"type": "text"}, self._put(text, encoded)))
 
-    def _skeleton(self, block: dict[str, Any], encoded: bytes) -> dict[str, Any]:
-        kept = self.log.keep(encoded)
+    def keep_value(self, value: object) -> Commitment:
+        """Put any JSON value into the payload store."""
+        return self._put(value, encode(value))
+
+    def _put(self, value: object, encoded: bytes) -> Commitment:
+        """Put a value into the payload store, without its secrets; the next record says what was taken out of it."""
+        if self._secrets is None or not self._secrets.may_be_in(encoded):
+            return self.log.keep(encoded)
+        clean, found = self._secrets.taken_out(value)
+        kept = self.log.keep(encode(clean) if found else encoded)
+        if found:
+            self._redacted[kept.hex] = list(found)
+        return kept
+
+    def told(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a record, and which of its contents were redacted before they were kept."""
+        if not self._redacted:
+            return fields
+        redacted, self._redacted = self._redacted, {}
+        return {**fields, "redacted": redacted}
+
+    def _append(self, kind: Kind, fields: dict[str, Any]) -> Record:
+        return self.log.append(kind, self.told(fields))
+
+    def _skeleton(self, block: dict[str, Any], kept: Commitment) -> dict[str, Any]:
         skeleton: dict[str, Any] = {"type": named(str(block.get("type"))), "commitment": kept.hex, "bytes": kept.size}
         match skeleton["type"], block:
             case "tool_use" | "server_tool_use" | "mcp_tool_use", {"id": str(id_), "name": str(name)}:
@@ -61,7 +90,7 @@ class Journal:
 
     def genesis(self, fields: dict[str, Any]) -> Record:
         """What the run is made of."""
-        return self.log.append(Kind.GENESIS, fields)
+        return self._append(Kind.GENESIS, fields)
 
     def move(self, move: Move) -> Record:
         """A move, with the verdict of every alternative and what the context changed."""
@@ -105,7 +134,7 @@ class Journal:
     def message(self, op: str, index: int, role: str, form: str, kept: Iterable[Kept], **more: Any) -> Record:
         """A message that joined the history, or blocks that joined its last message."""
         fields = {"op": op, "index": index, "role": role, "form": form, "blocks": [k.skeleton for k in kept], **more}
-        return self.log.append(Kind.MESSAGE, fields)
+        return self._append(Kind.MESSAGE, fields)
 
     # --- effects
 
@@ -207,14 +236,14 @@ class Journal:
     def ends(self, begin: Record, outcome: str, more: dict[str, Any] | None = None) -> Record:
         """The effect that `begin` began has ended."""
         fields = {"effect": begin.seq, "class": begin["class"], "outcome": outcome, **(more or {})}
-        return self.log.append(Kind.EFFECT_END, fields)
+        return self._append(Kind.EFFECT_END, fields)
 
     def _written(self, begin: Record, outcome: str, spent: dict[str, int], text: Commitment | None) -> Record:
         kept = {"result": None if text is None else text.hex, "bytes": 0 if text is None else text.size}
         return self.ends(begin, outcome, {"usage": spent, **kept})
 
     def _begin(self, class_: str, fields: dict[str, Any]) -> Record:
-        return self.log.append(Kind.EFFECT_BEGIN, {"effect": self.log.head[0], "class": class_, **fields})
+        return self._append(Kind.EFFECT_BEGIN, {"effect": self.log.head[0], "class": class_, **fields})
 
 
 def _caller(block: dict[str, Any]) -> str | None:

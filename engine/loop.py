@@ -26,6 +26,7 @@ from looplatch.rules import Rule
 from looplatch.run import Run
 from looplatch.states.errors import UsageError
 from looplatch.states.limits import Limits
+from looplatch.states.secrets import SECRETS, Secrets
 from looplatch.states.state import WORKING, State
 from looplatch.tools import Toolbox, offered
 from looplatch.workplace import Pauses
@@ -46,8 +47,12 @@ class Loop:
     go to after repeated overload. price: of the model's tokens; None: by the price table of `looplatch[prices]`, if
     that is installed.
     log_dir: where runs without a log of their own write `{run}.jsonl`; None: in memory. payloads: "keep" contents
-    beside the log, or only a "digest" of them in it. durability: when records are on the disk itself; "none", "group"
-    (within 50 ms, and before each write tool) or "barrier".
+    beside the log, which `resume`, `read().messages` and the check of contents need, or only a "digest" of them in it:
+    such a log verifies, and its run cannot be resumed. durability: when records are on the disk itself, and not only
+    with the operating system; "none": never on purpose, a power cut may take them; "group": within 50 ms, and before
+    each write tool; "barrier": also before each turn's results count. A log that cannot be written ends the run with
+    LogFailed before anything else is done. secrets: what is taken out of contents before they are kept, by default API
+    keys, tokens, headers and private keys; None: nothing. The model is sent the whole; a resumed run has the rest only.
     window: tokens of prompt and output that the model takes; None: by the model's name, unbounded for unknown names.
     is_overflow: what tells that a failed call was a prompt too long. clock, entropy, jitter: where time, salts and run
     ids, and the spread of retries come from.
@@ -74,6 +79,7 @@ class Loop:
         log_dir: str | os.PathLike[str] | None = None,
         payloads: Payloads = "keep",
         durability: Durability = "group",
+        secrets: Secrets | None = SECRETS,
         window: int | None = None,
         is_overflow: Callable[[Failure], bool] = is_prompt_too_long,
         clock: Clock | None = None,
@@ -92,6 +98,7 @@ class Loop:
         _check_kind("fallback_model", fallback_model, str | None, "Give the name of a model")
         if fallback_model is not None and (not fallback_model.strip() or fallback_model == model):
             raise UsageError("fallback_model", f"{fallback_model!r} is no other model", "Give the name of another one")
+        _check_kind("secrets", secrets, Secrets | None, "Give looplatch.audit.Secrets(...), or None")
         _check_kind("limits", limits, Limits | None, "Give Limits(...)")
         _check_kind("hooks", hooks, Hooks | None, "Give Hooks(...)")
         _check_kind("compression", compression, Compression | None, "Give Compression(...)")
@@ -132,6 +139,7 @@ class Loop:
             log_dir=None if log_dir is None else Path(log_dir),
             payloads=payloads,
             durability=durability,
+            secrets=secrets,
         )
 
     def run(

@@ -83,7 +83,7 @@ class Noting:
         self, record: Record, ended: str, note: str | None, spent: Mapping[str, int], context: ToolsContext
     ) -> None:
         journal = self._at.journal
-        kept = None if note is None else journal.log.keep(encode(note))
+        kept = None if note is None else journal.keep_value(note)
         journal.note_ends(record, named(ended), dict(spent), kept)
         self._unpaid = {name: self._unpaid[name] + spent[name] for name in TOTALS}
         if note:

@@ -124,7 +124,7 @@ def open_run(plan: Plan, opening: Opening) -> Driver:
     try:
         at = Workplace(
             plan=plan,
-            journal=Journal(log),
+            journal=Journal(log, plan.secrets),
             history=History(),
             outbox=Outbox(),
             partial=opening.partial,
@@ -181,6 +181,7 @@ def _genesis(plan: Plan, opening: Opening) -> dict[str, Any]:
         "deadline_ms": None if deadline is None else int(deadline * 1000),
         "durability": plan.durability,
         "payloads": plan.payloads,
+        "secrets": None if plan.secrets is None else plan.secrets.fields(),
         "parent": None,
     }
 

@@ -16,6 +16,7 @@ from looplatch.recovery.windows import ModelSize
 from looplatch.request import RequestParts
 from looplatch.rules import Rule
 from looplatch.states.limits import Limits
+from looplatch.states.secrets import SECRETS, Secrets
 from looplatch.tools import Toolbox
 
 
@@ -42,4 +43,5 @@ class Plan:
     log_dir: Path | None
     payloads: Payloads
     durability: Durability
+    secrets: Secrets | None = SECRETS
     disk: Disk = DISK

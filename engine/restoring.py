@@ -43,7 +43,12 @@ class Restoring:
         history = contents.history(snapshot.entries)
         history.tool_use_ids.update(snapshot.tool_use_ids)
         self._at = Workplace(
-            plan=plan, journal=Journal(log), history=history, outbox=Outbox(), partial=partial, pauses=pauses
+            plan=plan,
+            journal=Journal(log, plan.secrets),
+            history=history,
+            outbox=Outbox(),
+            partial=partial,
+            pauses=pauses,
         )
         for learned in snapshot.learned:
             self._at.learn(learned)
@@ -189,6 +194,12 @@ def _look_up(past: PastAnswer, approvals: Mapping[str, PastApproval], contents: 
     """Find all that restoring an answer asks for."""
     for skeleton in (*past.blocks, *past.unfinished, *past.results.values()):
         contents.kept(skeleton)
+    for call in past.blocks if past.ended or past.begun else ():
+        tool = past.tools.get(call["id"]) if call["type"] == "tool_use" else None
+        if call["type"] == "tool_use" and call["id"] not in past.results and (tool is None or tool.end is None):
+            allowed = approvals.get(call["id"])
+            edited = tool.begin.get("edited") if tool is not None else None if allowed is None else allowed.input
+            contents.original(call["commitment"] if edited is None else edited)
     named = [tool.end.get("result") for tool in past.tools.values() if tool.end is not None]
     named += [tool.begin.get("edited") for tool in past.tools.values()]
     named += [text for approval in approvals.values() for text in (approval.message, approval.input)]

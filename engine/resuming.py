@@ -14,8 +14,10 @@ from looplatch.contents import Contents
 from looplatch.driver import Driver
 from looplatch.encoding import encode
 from looplatch.hooks import Allow, Deny
+from looplatch.journal import Journal
 from looplatch.opening import settings_of, versions
 from looplatch.plan import Plan
+from looplatch.recovery.lost import Lost
 from looplatch.recovery.past import PastApproval
 from looplatch.recovery.resume import CannotResume, Difference, LoopChanged, Snapshot, snapshot_of
 from looplatch.restoring import Restoring
@@ -42,6 +44,8 @@ class Resumption:
     approvals: Mapping[str, Approval] = attrs.field(factory=dict[str, Approval])
     partial: bool = False
     pauses: Pauses = attrs.field(factory=Pauses)
+    lost: Lost = attrs.field(factory=Lost, repr=False)
+    accept_changes: bool = False
     given_deadline_s: float | None = None
 
     @property
@@ -57,7 +61,7 @@ class Resumption:
 
     def copied(self) -> list[dict[str, Any]]:
         """The history as the log has it."""
-        return Contents(self.payloads).history(self.snapshot.entries).messages()
+        return Contents(self.payloads, self.lost, accepted=True).history(self.snapshot.entries).messages()
 
     def open(self, plan: Plan) -> Driver:
         """Claim the log and take the run up where it stands.
@@ -68,10 +72,11 @@ class Resumption:
         plan.connect()
         log = self._reopened(plan)
         try:
-            contents = Contents(self.payloads)
+            contents = Contents(self.payloads, self.lost, accepted=self.accept_changes)
             restoring = Restoring(plan, log, self.snapshot, contents, self.partial, self.pauses)
             given: dict[str, PastApproval] = {}
-            log.resume(lambda: self._claim(plan, log, contents, given))
+            journal = Journal(log, plan.secrets)
+            log.resume(lambda: journal.told(self._claim(plan, journal, contents, given)))
             return restoring.driver(given)
         except BaseException:
             log.close()
@@ -91,16 +96,20 @@ class Resumption:
             disk=plan.disk,
         )
 
-    def _claim(self, plan: Plan, log: AuditLog, contents: Contents, given: dict[str, PastApproval]) -> dict[str, Any]:
+    def _claim(
+        self, plan: Plan, journal: Journal, contents: Contents, given: dict[str, PastApproval]
+    ) -> dict[str, Any]:
         """The fields of the `resumed` record; puts the new decisions into `given`."""
         deadline = self.deadline_s
-        given.update((call, _past(log, contents, call, approval)) for call, approval in self.approvals.items())
+        given.update((call, _past(journal, contents, call, approval)) for call, approval in self.approvals.items())
         return {
             **versions(),
             "durability": plan.durability,
             "deadline_ms": None if deadline is None else int(deadline * 1000),
             "changes": {change.name: {"was": change.was, "now": change.now} for change in self.changes},
             "approvals": [approval.fields() for approval in given.values()],
+            "secrets": None if plan.secrets is None else plan.secrets.fields(),
+            "changed_contents": sorted(contents.changed),
         }
 
 
@@ -140,6 +149,8 @@ def read_resumption(
         partial=partial,
         pauses=pauses,
         given_deadline_s=deadline_s,
+        lost=Lost.of(kept.records),
+        accept_changes=accept_changes,
     )
 
 
@@ -168,13 +179,12 @@ def _new(approvals: Mapping[str, Approval], snapshot: Snapshot) -> dict[str, App
     return new
 
 
-def _past(log: AuditLog, contents: Contents, call: str, approval: Approval) -> PastApproval:
+def _past(journal: Journal, contents: Contents, call: str, approval: Approval) -> PastApproval:
     """A decision as the log holds it; its texts go to the payload store."""
 
     def keep(value: object) -> str:
-        payload = encode(value)
-        kept = log.keep(payload).hex
-        contents.know(kept, payload)
+        kept = journal.keep_value(value).hex
+        contents.know(kept, encode(value))
         return kept
 
     match approval:

@@ -5,7 +5,6 @@ from typing import Any, cast
 
 import attrs
 
-from looplatch.encoding import encode
 from looplatch.hooking import call_hook
 from looplatch.hooks import Block, Halt, Pass, StopContext, StopHook, hook_name
 from looplatch.states import events as on
@@ -64,7 +63,7 @@ async def _ask(at: Workplace, hook: StopHook, name: str, context: Context, text:
     except BaseException as error:
         at.journal.ends(begin, type(error).__name__)
         raise
-    reason = None if isinstance(verdict, Pass) else at.journal.log.keep(encode(verdict.reason))
+    reason = None if isinstance(verdict, Pass) else at.journal.keep_value(verdict.reason)
     more = {"reason": None if reason is None else reason.hex, "bytes": 0 if reason is None else reason.size}
     at.journal.ends(begin, type(verdict).__name__, more)
     return cast("Said", verdict)

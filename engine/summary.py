@@ -64,7 +64,7 @@ async def write_summary(
     except ModelCallFailed as error:
         at.journal.summary_ends(begin, named(error.failure.type), spent, None)
         raise NoSummary(error.failure, spent) from error
-    at.journal.summary_ends(begin, "ok", spent, at.journal.log.keep(encode(text)))
+    at.journal.summary_ends(begin, "ok", spent, at.journal.keep_value(text))
     return Summary(text=text, spent=spent)
 
 
@@ -82,7 +82,7 @@ async def request_compaction(at: Workplace, messages: Sequence[Message], model: 
         failure = Failure(type="no_compaction", status=200, message="the block holds nothing", should_retry=False)
         at.journal.summary_ends(begin, failure.type, spent, None)
         raise NoSummary(failure, spent)
-    at.journal.summary_ends(begin, "ok", spent, at.journal.log.keep(encode(block)))
+    at.journal.summary_ends(begin, "ok", spent, at.journal.keep_value(block))
     return Compaction(block=block, spent=spent)
 
 

@@ -204,6 +204,8 @@ class _Verifier:
         if self._claims is not None:
             self._claims.claim(record)
         self._edits.claim(record)
+        if "secrets" in record:
+            self._kept.configure(record)
         self._saying.claim()
         effects.resume(record)
         self._history.resume()

@@ -3,8 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+import orjson
+
 from looplatch.states.findings import Findings
 from looplatch.states.record import commitment
+from looplatch.states.secrets import KNOWN_VERSION, SECRETS
+from looplatch.states.verify_values import is_object
 
 Source = Callable[[str], tuple[bytes, bytes] | None]
 """Finds the salt and the payload of a commitment; None where they are not kept."""
@@ -17,12 +21,19 @@ class Kept:
         self._findings = findings
         self._source = source
         self._keeps = False
+        self._clean = False  # whether no secret that is known may be in a payload
         self._missing: dict[str, tuple[int, int | None]] = {}  # commitments, and the line and number of the record
-        self._named: set[str] = set()  # what tombstones are for
+        self._buried: dict[str, tuple[int, int | None]] = {}  # what tombstones are for, and their line and number
 
     def begin(self, genesis: dict[str, Any]) -> None:
         """The run says whether it keeps payloads."""
         self._keeps = genesis.get("payloads") == "keep"
+        self.configure(genesis)
+
+    def configure(self, record: dict[str, Any]) -> None:
+        """The genesis, or a claim, says which secrets are taken out of contents before they are kept."""
+        configured = record.get("secrets")
+        self._clean = is_object(configured) and configured.get("known") == KNOWN_VERSION
 
     def check(self, blocks: list[dict[str, Any]]) -> None:
         """The blocks of a message."""
@@ -35,6 +46,8 @@ class Kept:
                 if self._keeps:
                     self._missing.setdefault(block["commitment"], (findings.line, findings.seq))
                 continue
+            if self._clean:
+                self._check_secrets(block["commitment"], kept[1])
             found = commitment(*kept)
             if found != block["commitment"] or len(kept[1]) != block["bytes"]:
                 wanted = f"{block['commitment']}, {block['bytes']} bytes"
@@ -42,18 +55,33 @@ class Kept:
                     "P2", "a kept payload is not the one committed to", wanted, f"{found}, {len(kept[1])} bytes"
                 )
 
+    def _check_secrets(self, named: str, payload: bytes) -> None:
+        """Nobody says where the secret is, nor what: a report is for other eyes."""
+        if not SECRETS.may_be_in(payload):
+            return
+        try:
+            _, kinds = SECRETS.taken_out(orjson.loads(payload))
+        except orjson.JSONDecodeError:  # an integer that this parser does not take, or no JSON, which P2 tells
+            return
+        if kinds:
+            self._findings.add("P1", "a kept payload has a secret in it", f"none in {named}", ", ".join(kinds))
+
     def bury(self, record: dict[str, Any]) -> None:
         """A tombstone: a payload was deleted."""
         named = record.get("commitment")
         if type(named) is not str:
             self._findings.add("P3", "the tombstone names no payload", "a commitment", named)
         else:
-            self._named.add(named)
+            self._buried[named] = (self._findings.line, self._findings.seq)
 
     def end(self) -> None:
         """No more records come: what is gone must have its tombstone by now."""
         findings = self._findings
+        for wanted, (line, seq) in self._buried.items():
+            if self._source is not None and self._source(wanted) is not None:
+                findings.line, findings.seq = line, seq
+                findings.add("P3", "a payload that a tombstone is for is still kept", "nothing", wanted)
         for wanted, (line, seq) in self._missing.items():
-            if wanted not in self._named:
+            if wanted not in self._buried:
                 findings.line, findings.seq = line, seq
                 findings.add("P3", "a payload is gone, and no tombstone says so", wanted, "nothing")

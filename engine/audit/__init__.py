@@ -6,8 +6,11 @@ from looplatch.audit.log import Effect, Log, read
 from looplatch.audit.memory import MemoryLog
 from looplatch.audit.mirror import Mirror, mirror_to
 from looplatch.audit.protocol import AuditLog, Commitment, Durability, Payloads, PayloadSource
+from looplatch.audit.redaction import Redaction, redact
+from looplatch.states.secrets import SECRETS, Secrets
 
 __all__ = [
+    "SECRETS",
     "AuditError",
     "AuditLog",
     "BadRecord",
@@ -25,6 +28,9 @@ __all__ = [
     "Mirror",
     "PayloadSource",
     "Payloads",
+    "Redaction",
+    "Secrets",
     "mirror_to",
     "read",
+    "redact",
 ]

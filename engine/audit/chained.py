@@ -2,7 +2,7 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -58,7 +58,7 @@ class ChainedLog(ABC):
         for record in kept.records:
             self._merkle.add(record.hash)
         self._head = kept.records[-1].hash
-        self._stamps = Stamps(self._stamps.clock, kept.records[-1]["epoch"])
+        self._stamps = Stamps(self._stamps.clock, kept.records[-1]["epoch"], kept.records[-1]["mono_ns"])
         self._ended = _NOT_RESUMED
 
     @property
@@ -108,6 +108,29 @@ class ChainedLog(ABC):
     @abstractmethod
     def _clear_tail(self, epoch: int) -> dict[str, int]:
         """Move what a crash left behind the good prefix aside; return how many bytes that were, by what they were."""
+
+    @abstractmethod
+    def _harden(self) -> None:
+        """Make all that was written durable; blocks."""
+
+    @abstractmethod
+    def _erase(self, commitments: Sequence[str]) -> None:
+        """Delete payloads, so that nothing is left of them where they stood."""
+
+    def bury(self, commitments: Sequence[str], of: int) -> tuple[Record, ...]:
+        """Delete payloads of a reopened log, which stays as it is but for their tombstones; see AuditLog."""
+        self._check()
+        if self._ended != _NOT_RESUMED:
+            raise LogClosed(self._run, self._ended or "in use")
+        self._clear_tail(self._stamps.epoch + 1)  # where the next owner looks for it
+        self._ended = None
+        try:
+            stones = [self.append(Kind.TOMBSTONE, {"commitment": one, "of": of}) for one in commitments]
+        finally:
+            self._ended = self._ended or _NOT_RESUMED
+        self._harden()  # a payload that is gone without a tombstone would be a loss
+        self._erase(commitments)
+        return tuple(stones)
 
     def resume(self, fields: Callable[[], dict[str, Any]]) -> Record:
         """Claim a reopened log for this process; see AuditLog."""

@@ -23,6 +23,10 @@ class Disk:
         """Write some of `data`, perhaps not all; return how many bytes."""
         return os.write(fd, data)
 
+    def overwrite(self, fd: int, data: bytes, place: int) -> int:
+        """Write some of `data` over what stands from `place` on, perhaps not all; return how many bytes."""
+        return os.pwrite(fd, data, place)
+
     def fsync(self, fd: int) -> None:
         """Return when the file is on the disk itself."""
         os.fsync(fd)

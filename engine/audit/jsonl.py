@@ -1,7 +1,7 @@
 """A log in a file: JSON Lines, with the payloads in a second file beside it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self, get_args
 
@@ -46,6 +46,7 @@ class JsonlLog(ChainedLog):
     ) -> None:
         check_setting("durability", durability, get_args(Durability))
         super().__init__(run, payloads=payloads, clock=clock, entropy=entropy, mirror=mirror, kept=kept)
+        self._disk = disk
         self._path = Path(path).absolute()  # a run outlives a change of the working directory
         self._records, self._contents = _open_both(self._path, disk, self._keeps, kept)
         self._good = 0 if kept is None else len(kept.data)
@@ -123,6 +124,19 @@ class JsonlLog(ChainedLog):
         if self._durable and not self._marked:
             self._marked = True
             self._committer.mark(self)
+
+    def _harden(self) -> None:
+        self.commit()
+        self._check()
+
+    def _erase(self, commitments: Sequence[str]) -> None:
+        payloads = self.payloads
+        for one in commitments:
+            try:
+                payloads.blank(one, self._disk)
+            except OSError as error:
+                self._failure = LogFailed(payloads.path, "deleting", error)
+                raise self._failure from error
 
     def _clear_tail(self, epoch: int) -> dict[str, int]:
         lost = {"records": self._set_aside(self._records, self._good, epoch), "payloads": 0}

@@ -82,7 +82,8 @@ class Log:
     @property
     def terminal(self) -> Record | None:
         """The seal; None while the run is open."""
-        return self.records[-1] if self.records and self.records[-1].kind is Kind.TERMINAL else None
+        last = next((record for record in reversed(self.records) if record.kind is not Kind.TOMBSTONE), None)
+        return last if last is not None and last.kind is Kind.TERMINAL else None
 
     @cached_property
     def transitions(self) -> tuple[Record, ...]:

@@ -1,7 +1,7 @@
 """A log in memory: for tests, and for runs whose log nobody asked to keep."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 from looplatch.audit.chained import ChainedLog
@@ -70,6 +70,13 @@ class MemoryLog(ChainedLog):
 
     def _clear_tail(self, epoch: int) -> dict[str, int]:
         return {"records": self._torn, "payloads": 0}
+
+    def _harden(self) -> None:
+        """Nothing: memory is never durable."""
+
+    def _erase(self, commitments: Sequence[str]) -> None:
+        for one in commitments:
+            self._payloads.drop(one)
 
     def _release(self) -> None:
         """Nothing: what is in memory stays readable after the run."""

@@ -83,7 +83,7 @@ def _shown(record: Record) -> dict[str, Any]:
         case Kind.TERMINAL:
             names = ("state", "terminal", "count", "root")
         case Kind.CHECKPOINT | Kind.RESUMED | Kind.TOMBSTONE:
-            names = ("count", "root", "commitment")
+            names = ("count", "root", "commitment", "of")
     shown = {name: record[name] for name in names if record.get(name) is not None}
     if record.event is not None:
         shown["by"] = record.event

@@ -6,11 +6,13 @@ The fields have fixed places, so that a payload is read back byte for byte witho
 be blanked where it stands: `null` for salt and payload, and spaces up to the old length.
 """
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from looplatch.audit.disk import Disk
 from looplatch.audit.protocol import PayloadSource
 from looplatch.states.errors import UsageError
 
@@ -18,6 +20,7 @@ _LINE: Final = re.compile(
     rb'\{"commitment":"(?P<commitment>[0-9a-f]{64})","salt":"(?P<salt>[0-9a-f]{32})","payload":(?P<payload>.*)\}\n'
 )
 _SHORTEST: Final = len(b'{"commitment":"","salt":"","payload":}\n') + 64 + 32
+_BLANK: Final = b'{"commitment":"%b","salt":null,"payload":null}'
 SUFFIX: Final = ".payloads"
 
 
@@ -37,14 +40,22 @@ class MemoryPayloads:
     def __init__(self, before: PayloadSource | None = None) -> None:
         self._kept: dict[str, tuple[bytes, bytes]] = {}
         self._before = before
+        self._dropped: set[str] = set()
 
     def put(self, commitment: str, salt: bytes, payload: bytes) -> None:
         """Keep `payload`."""
         self._kept[commitment] = (salt, payload)
 
+    def drop(self, commitment: str) -> None:
+        """Keep a payload no longer."""
+        self._kept.pop(commitment, None)
+        self._dropped.add(commitment)
+
     def find(self, commitment: str) -> tuple[bytes, bytes] | None:
         """The salt and the payload that `commitment` stands for, or None."""
         kept = self._kept.get(commitment)
+        if commitment in self._dropped:
+            return None
         return self._before.find(commitment) if kept is None and self._before is not None else kept
 
 
@@ -73,6 +84,25 @@ class FilePayloads:
             problem = f"the payloads in {self.path} cannot be read ({error.strerror})"
             raise UsageError("log", problem, "Make the file readable") from error
         return None if kept is None else (bytes.fromhex(kept["salt"].decode()), kept["payload"])
+
+    def blank(self, commitment: str, disk: Disk) -> bool:
+        """Overwrite the payload where it stands, durably; whether there was one. Raises OSError."""
+        if self.find(commitment) is None or self._places is None:
+            return False
+        place = self._places.pop(commitment.encode())
+        fd = disk.open(self.path, os.O_RDWR)
+        try:
+            with self.path.open("rb") as file:
+                file.seek(place)
+                size = len(file.readline())
+            left = (_BLANK % commitment.encode()).ljust(size - 1) + b"\n"
+            while left:
+                done = disk.overwrite(fd, left, place)
+                left, place = left[done:], place + done
+            disk.fsync(fd)
+        finally:
+            disk.close(fd)
+        return True
 
     def _scan(self) -> Iterator[tuple[bytes, int]]:
         if not self.path.exists():

@@ -1,6 +1,6 @@
 """What a run needs of its audit log, wherever the log is kept."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -76,6 +76,14 @@ class AuditLog(Protocol):
         Writes the `resumed` record with what `fields` returns, which may `keep` contents for it, and `lost`: how many
         bytes were moved aside. A reopened log takes nothing before that; one that was not reopened raises LogClosed.
         Raises as `append` does.
+        """
+        ...
+
+    def bury(self, commitments: Sequence[str], of: int) -> tuple[Record, ...]:
+        """Delete payloads of the record number `of` from a log that was reopened, sealed or not, and not resumed.
+
+        Their tombstones are durable before the payloads go; those stand in no file of the log afterwards. What a crash
+        tore off is moved aside as by `resume`. Raises as `append` does.
         """
         ...
 

@@ -33,18 +33,18 @@ class Stamps:
     """The stamps of one epoch of a run: `epoch` rises by one with each process that takes the run over.
 
     `mono_ns` counts from the opening of the epoch, so that it stays far below 2**53, and never falls, whatever the
-    clock does. `ts` is RFC 3339, UTC, to the microsecond.
+    clock does; from `last` on, where another process opened the epoch. `ts` is RFC 3339, UTC, to the microsecond.
     """
 
     __slots__ = ("_last", "_monotonic", "_now", "_origin", "_prefix", "_second", "clock", "epoch")
 
-    def __init__(self, clock: TimeSource = SYSTEM_TIME, epoch: int = 0) -> None:
+    def __init__(self, clock: TimeSource = SYSTEM_TIME, epoch: int = 0, last: int = 0) -> None:
         self.epoch = epoch
         self.clock = clock
         self._now = clock.now_ns
         self._monotonic = clock.monotonic_ns
         self._origin = self._monotonic()
-        self._last = 0
+        self._last = last
         self._second = -1  # the second that `_prefix` spells: consecutive records mostly share it
         self._prefix = ""
 

@@ -25,6 +25,7 @@ class Commands:
     demo: Perform
     verify: Perform
     replay: Perform
+    redact: Perform
     diagram: Perform
 
 
@@ -59,6 +60,10 @@ def parser_for(commands: Commands) -> argparse.ArgumentParser:
 
     replay = add("replay", "make the recorded moves again, and compare", commands.replay)
     replay.add_argument("log", metavar="LOG", type=Path)
+
+    redact = add("redact", "delete the contents of a record; the log still verifies", commands.redact)
+    redact.add_argument("log", metavar="LOG", type=Path)
+    redact.add_argument("--seq", metavar="N", type=int, required=True, help="the record's number")
 
     diagram = add("diagram", "draw the machine, and a run on it", commands.diagram)
     diagram.add_argument("--format", choices=FORMATS, help="by the suffix of the output file, or mermaid")

@@ -5,14 +5,19 @@ import sys
 from collections.abc import Sequence
 
 from looplatch.audit.errors import LogExists, LogInUse
-from looplatch.cli import demo, diagram, replay, run, verify
+from looplatch.cli import demo, diagram, redact, replay, run, verify
 from looplatch.cli.arguments import Commands, complain, parser_for
 from looplatch.cli.cleaning import cleaned
 from looplatch.cli.exits import Exit
 from looplatch.states.errors import LooplatchError, UsageError
 
 _COMMANDS = Commands(
-    run=run.perform, demo=demo.perform, verify=verify.perform, replay=replay.perform, diagram=diagram.perform
+    run=run.perform,
+    demo=demo.perform,
+    verify=verify.perform,
+    replay=replay.perform,
+    redact=redact.perform,
+    diagram=diagram.perform,
 )
 
 

@@ -1,0 +1,16 @@
+"""`looplatch redact`: delete the contents of a record."""
+
+import argparse
+
+from looplatch.audit import redact
+from looplatch.cli.exits import Exit
+from looplatch.cli.screen import Screen
+
+
+def perform(given: argparse.Namespace) -> Exit:
+    """Delete them, and say which."""
+    done = redact(given.log, given.seq)
+    screen = Screen()
+    for commitment, stone in zip(done.commitments, done.stones, strict=True):
+        screen.line(f"deleted {commitment} of record {done.seq}; record {stone.seq} is its tombstone")
+    return Exit.GOOD

@@ -1,0 +1,207 @@
+"""Secrets: what must not stand in a payload store, how it is found in JSON values, and what takes its place."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import cached_property, partial
+from typing import Any, Final, cast
+
+import attrs
+
+from looplatch.states.errors import UsageError
+
+KNOWN_VERSION: Final = 1
+"""Rises with each change of `KNOWN`, so that a log is judged by the patterns that its run had."""
+
+_AROUND: Final = r"[\"']?\s{0,9}[:=]\s{0,9}[\"']?"  # between a name and its value
+_VALUE: Final = r"((?=[^\s\"']{0,99}[0-9])[A-Za-z0-9_+/=.~-]{16,})"
+_NAMES: Final = (
+    r"(?:x-api-key|api[_-]?key|apikey|(?:access|auth|refresh|id)[_-]?token|client[_-]?secret"
+    r"|secret[_-]?(?:access[_-]?)?key|private[_-]?token)"
+)
+
+
+@attrs.frozen
+class Pattern:
+    """A kind of secret. regex: its first group is the secret, or all of it where it has none.
+
+    anchors: in small letters; a text has one of them wherever the pattern matches. None: that is not known.
+    """
+
+    name: str
+    regex: re.Pattern[str]
+    anchors: tuple[str, ...] | None = None
+
+
+def _known(name: str, anchors: str, regex: str, flags: re.RegexFlag = re.NOFLAG) -> Pattern:
+    return Pattern(name, re.compile(regex, flags), tuple(anchors.split()))
+
+
+KNOWN: Final = (
+    _known(
+        "private_key",
+        "-----begin",
+        r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:.*?-----END (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----|.*)",
+        re.DOTALL,
+    ),
+    _known("anthropic_key", "sk-ant-", r"\bsk-ant-[A-Za-z0-9_-]{16,}"),
+    _known("openai_key", "sk-", r"\bsk-(?:(?:proj|svcacct|admin|or-v1)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9]{32,})"),
+    _known("aws_access_key", "akia asia abia acca", r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}\b"),
+    _known("google_key", "aiza ya29.", r"\b(?:AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,})"),
+    _known("azure_key", "accountkey= sharedaccesskey=", r"(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/=]{40,})"),
+    _known(
+        "github_token",
+        "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
+        r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})",
+    ),
+    _known("gitlab_token", "glpat-", r"\bglpat-[A-Za-z0-9_-]{20,}"),
+    _known("slack_token", "xox xapp-", r"\bx(?:ox[abeoprs]|app)-[A-Za-z0-9-]{10,}"),
+    _known("slack_webhook", "hooks.slack.com", r"hooks\.slack\.com/services/([A-Za-z0-9/]{20,})"),
+    _known("stripe_key", "sk_live_ sk_test_ rk_live_ rk_test_", r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    _known("npm_token", "npm_", r"\bnpm_[A-Za-z0-9]{36}"),
+    _known("pypi_token", "pypi-ag", r"\bpypi-Ag[A-Za-z0-9_-]{50,}"),
+    _known("huggingface_token", "hf_", r"\bhf_[A-Za-z0-9]{30,}"),
+    _known("sendgrid_key", "sg.", r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    _known("jwt", "eyj", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+    _known(
+        "authorization",
+        "authorization",
+        rf"\bauthorization{_AROUND}(?:[A-Za-z][A-Za-z0-9-]{{1,20}}\s{{1,9}})?([^\s\"',;\[\]<>]{{8,}})",
+        re.IGNORECASE,
+    ),
+    _known("bearer_token", "bearer", r"\bbearer\s{1,9}([A-Za-z0-9._~+/-]{16,}=*)", re.IGNORECASE),
+    _known("named_secret", "key token secret", rf"(?:\b|_){_NAMES}{_AROUND}{_VALUE}", re.IGNORECASE),
+    _known("url_password", "://", r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@\"']{1,200}:([^\s/@\"'\[\]]{3,200})@"),
+)
+"""The kinds of secrets that are looked for by default."""
+
+_is_named: Final = re.compile(
+    rf"(?:proxy-)?authorization|(?:set-)?cookie|passw(?:or)?d|passphrase|private[_-]?key|{_NAMES}", re.IGNORECASE
+).fullmatch
+_NAMED_ANCHORS: Final = (b"authorization", b"cookie", b"passw", b"passphrase", b"key", b"token", b"secret")
+_OPAQUE: Final = frozenset(("signature", "encrypted_content", "encrypted_index", "encrypted_stdout"))
+_BINARY: Final = ("base64", "redacted_thinking")
+_MARKED: Final = "[redacted: "
+_marked: Final = re.compile(r"(\[redacted: [a-z0-9_-]{1,40}\])")
+
+
+def marker(name: str) -> str:
+    """What stands in the place of a secret of the kind `name`."""
+    return f"{_MARKED}{name}]"
+
+
+def _compiled(own: Mapping[str, str | re.Pattern[str]]) -> dict[str, re.Pattern[str]]:
+    return {name: re.compile(regex) if isinstance(regex, str) else regex for name, regex in own.items()}
+
+
+@attrs.frozen(kw_only=True)
+class Secrets:
+    """Which secrets are taken out of contents before these are kept.
+
+    own: patterns by names of your own, as regular expressions: the first group is the secret, or the whole match.
+    known: whether those in `KNOWN` are looked for too (API keys, tokens, headers, private keys …), and what stands
+    under a name such as "password" or "authorization".
+    Raises UsageError for a pattern that is none, or that matches nothing at all or what takes a secret's place.
+    """
+
+    own: Mapping[str, re.Pattern[str]] = attrs.field(factory=dict[str, re.Pattern[str]], converter=_compiled)
+    known: bool = True
+
+    def __attrs_post_init__(self) -> None:
+        for name, regex in self.own.items():
+            if not re.fullmatch(r"[a-z0-9_-]{1,40}", name):
+                raise UsageError("secrets", f"{name!r} is no name", "Use up to 40 of a-z, 0-9, _ and -")
+            if regex.search("") or regex.search(marker(name)):
+                problem = f"the pattern {name!r} also matches nothing, or what stands in the place of a secret"
+                raise UsageError("secrets", problem, "Make it match secrets only")
+
+    @cached_property
+    def _patterns(self) -> tuple[Pattern, ...]:
+        own = tuple(Pattern(name, regex) for name, regex in self.own.items())
+        return own + KNOWN if self.known else own
+
+    def fields(self) -> dict[str, Any]:
+        """What a genesis says of it: names and digests, since a pattern may be a secret itself."""
+        digests = {name: hashlib.sha256(regex.pattern.encode()).hexdigest() for name, regex in self.own.items()}
+        return {"known": KNOWN_VERSION if self.known else None, "own": digests}
+
+    def may_be_in(self, encoded: bytes) -> bool:
+        """Whether the JSON text `encoded` is worth a closer look."""
+        if self.own:
+            return True
+        if not self.known:
+            return False
+        lowered = encoded.lower()
+        return any(anchor in lowered for anchor in _ANCHORS)
+
+    def taken_out(self, value: object) -> tuple[Any, tuple[str, ...]]:
+        """A copy of `value` without secrets, and the kinds of those that were in it."""
+        found: dict[str, None] = {}
+        whole: list[Any] = [value]
+        left: list[Any] = [whole]
+        while left:
+            outer = left.pop()
+            named = isinstance(outer, dict)
+            places: list[Any] = list(cast("dict[str, object]", outer)) if named else list(range(len(outer)))
+            for place in places:
+                inner = outer[place]
+                if isinstance(inner, str):
+                    clean = self._stand_in(cast("dict[str, object]", outer), place, found) if named else None
+                    outer[place] = self._clean(inner, found) if clean is None else clean
+                elif isinstance(inner, dict | list | tuple):
+                    own = (
+                        dict(cast("dict[str, object]", inner))
+                        if isinstance(inner, dict)
+                        else list(cast("list[object]", inner))
+                    )
+                    outer[place] = own
+                    left.append(own)
+        return whole[0], tuple(found)
+
+    def _stand_in(self, held: dict[str, object], name: str, found: dict[str, None]) -> str | None:
+        """What a text is replaced by because of the name that it has; None: that does not tell."""
+        text = str(held[name])
+        if name in _OPAQUE or (name == "data" and held.get("type") in _BINARY):
+            return text  # it is not for people, and would be worth nothing if it were changed
+        if self.known and text and _is_named(name) and not text.startswith(_MARKED):
+            found["named_secret"] = None
+            return marker("named_secret")
+        return None
+
+    def _clean(self, text: str, found: dict[str, None]) -> str:
+        while True:  # what is taken out may set another one free, which had no bounds before
+            clean = "".join(
+                piece if place % 2 else self._clean_piece(piece, found)
+                for place, piece in enumerate(_marked.split(text) if _MARKED in text else (text,))
+            )
+            if clean == text:
+                return text
+            text = clean
+
+    def _clean_piece(self, text: str, found: dict[str, None]) -> str:
+        lowered = text.lower()
+        for pattern in self._patterns:
+            if pattern.anchors is not None and not any(anchor in lowered for anchor in pattern.anchors):
+                continue
+            text, times = pattern.regex.subn(partial(_replaced, pattern.name), text)
+            if times:
+                found[pattern.name] = None
+                lowered = text.lower()
+        return text
+
+
+def _replaced(name: str, match: re.Match[str]) -> str:
+    if not match.re.groups or match.group(1) is None:
+        return marker(name)
+    start, end = match.start(1) - match.start(), match.end(1) - match.start()
+    return match.group()[:start] + marker(name) + match.group()[end:]
+
+
+_ALL_ANCHORS: Final = {anchor.encode() for pattern in KNOWN for anchor in pattern.anchors or ()} | {*_NAMED_ANCHORS}
+_ANCHORS: Final = tuple(
+    sorted(one for one in _ALL_ANCHORS if not any(other in one for other in _ALL_ANCHORS if other != one))
+)  # without those that another one finds
+
+SECRETS: Final = Secrets()
+"""What is taken out by default."""

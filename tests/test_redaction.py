@@ -1,0 +1,182 @@
+"""Contents that are kept without their secrets, and contents that are deleted later: the log says so, and verifies."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import looplatch
+from looplatch import Tool, UsageError
+from looplatch.audit import LogInUse, Secrets, read, redact
+from looplatch.cli import main
+from looplatch.recovery.lost import ContentRemoved
+from looplatch.states.record import Kind
+from looplatch.states.verify import verify_lines
+from looplatch.testing import FakeClock, ScriptedAPI, reply, tool_use
+from tests.playing import ANYTHING, MODEL, played, scripted
+
+SECRET = "sk-ant-" + "api03-0123456789abcdefABCDEF_-x"
+MARKED = "[redacted: anthropic_key]"
+
+
+async def tell(given: dict[str, Any], ctx: looplatch.ToolContext) -> str:
+    return f"the key is {SECRET}"
+
+
+TELL = Tool("tell", "", ANYTHING, tell, read_only=True)
+DEPLOY = Tool("deploy", "", ANYTHING, tell)
+ASKS = [looplatch.Rule("ask", "deploy")]
+
+
+def suspended(log: Path, given: dict[str, Any]) -> None:
+    """A run that was told a secret and waits for someone."""
+    script = [reply(tool_use("t1", "tell", {})), reply(tool_use("d1", "deploy", given))]
+
+    async def main() -> None:
+        async with scripted(ScriptedAPI(script), tools=[TELL, DEPLOY], rules=ASKS) as loop:
+            assert (await loop.run("Go.", log=log)).subtype == "suspended"
+
+    asyncio.run(main())
+
+
+async def approved(log: Path, **given: Any) -> tuple[looplatch.ResultMessage, ScriptedAPI]:
+    api = ScriptedAPI([reply("Done.")])
+    async with scripted(api, clock=FakeClock(), tools=[TELL, DEPLOY], rules=ASKS) as loop:
+        return await loop.resume(log, approvals={"d1": looplatch.Allow()}, **given), api
+
+
+def test_a_secret_is_sent_and_not_kept(tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    play = asyncio.run(
+        played([reply(tool_use("t1", "tell", {"token": SECRET})), reply("I see.")], log=log, tools=[TELL])
+    )
+    assert SECRET in str(play.sent[1])
+    assert SECRET in str(play.run.messages)
+    assert SECRET.encode() not in log.read_bytes() + log.with_suffix(".payloads").read_bytes()
+    found = read(log)
+    assert SECRET not in str(found.messages)
+    assert MARKED in str(found.messages)
+    assert {kind for record in found for kinds in record.get("redacted", {}).values() for kind in kinds} == {
+        "anthropic_key"
+    }
+    assert looplatch.verify(log).ok
+    assert looplatch.replay(log).ok
+
+
+def test_without_patterns_all_is_kept(tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    asyncio.run(played([reply(tool_use("t1", "tell", {})), reply("I see.")], log=log, tools=[TELL], secrets=None))
+    assert SECRET in str(read(log).messages)
+    assert looplatch.verify(log).ok
+
+
+def test_own_patterns_are_a_setting_of_the_loop(tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    secrets = Secrets(own={"customer": "customer-[0-9]+"})
+    asyncio.run(played([reply("Hello.")], log=log, prompt="I am customer-17", secrets=secrets))
+    assert read(log).messages[0]["content"] == "I am [redacted: customer]"
+    assert looplatch.verify(log).ok
+    with pytest.raises(UsageError, match="secrets"):
+        looplatch.Loop(model=MODEL, secrets={"x": "y"})  # type: ignore[arg-type]
+
+
+def test_a_secret_that_stands_in_a_payload_is_told(tmp_path: Path) -> None:
+    """A writer that claims to take secrets out, and does not."""
+    log = tmp_path / "run.jsonl"
+    asyncio.run(played([reply("Hello.")], log=log, prompt=f"It is {SECRET}", secrets=Secrets(known=False)))
+    assert looplatch.verify(log).ok
+    report = verify_lines(
+        [line.replace(b'"known":null', b'"known":1') for line in read(log).lines], payloads=read(log).payloads.find
+    )
+    assert [one for one in report.violations if one.invariant == "P1"]
+    assert SECRET not in str(report)
+
+
+def test_a_run_with_redacted_contents_goes_on_with_them_only_on_demand(tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    suspended(log, {"n": 1})
+    before = log.read_bytes()
+    with pytest.raises(ContentRemoved, match=r"without the secrets.*accept_changes=True"):
+        asyncio.run(approved(log))
+    assert log.read_bytes() == before
+    result, api = asyncio.run(approved(log, accept_changes=True))
+    assert result.result == "Done."
+    assert MARKED in str(api.requests[0].messages)
+    claim = next(record for record in read(log) if record.kind is Kind.RESUMED)
+    assert len(claim["changed_contents"]) == 1
+    assert looplatch.verify(log).ok
+
+
+def test_a_call_is_never_made_with_an_input_that_was_redacted(tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    suspended(log, {"password": "open sesame"})
+    with pytest.raises(ContentRemoved, match="still to be called"):
+        asyncio.run(approved(log, accept_changes=True))
+
+
+def first(log: Path, **fields: Any) -> int:
+    return next(record.seq for record in read(log) if all(record.get(name) == value for name, value in fields.items()))
+
+
+def test_a_deleted_content_leaves_a_tombstone_after_the_seal(tmp_path: Path) -> None:
+    log, store = tmp_path / "run.jsonl", tmp_path / "run.payloads"
+    asyncio.run(played([reply("The answer is 42.")], log=log))
+    before, size = log.read_bytes(), store.stat().st_size
+    seq = first(log, kind="message", role="assistant")
+    assert main(["redact", str(log), "--seq", str(seq)]) == 0
+    assert b"The answer" not in store.read_bytes()
+    assert store.stat().st_size == size
+    assert log.read_bytes().startswith(before)
+    found = read(log)
+    assert found.records[-1].kind is Kind.TOMBSTONE
+    assert found.records[-1]["of"] == seq
+    assert found.terminal is not None
+    report = looplatch.verify(log)
+    assert report.ok, str(report)
+    assert report.status == "sealed"
+    assert "no longer kept" in found.messages[1]["content"][0]["text"]
+    assert found.messages[0]["content"] == "Go."
+    assert looplatch.replay(log).ok
+    assert main(["redact", str(log), "--seq", str(seq)]) == 2  # there is nothing left to delete
+
+
+def test_a_deleted_content_is_missed_by_a_resume(tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    suspended(log, {"n": 1})
+    done = redact(log, first(log, kind="message", role="user"))
+    assert len(done.commitments) == len(done.stones) == 1
+    assert looplatch.verify(log).status == "suspended"
+    with pytest.raises(ContentRemoved, match="was deleted") as caught:
+        asyncio.run(approved(log, accept_changes=True))
+    assert (caught.value.commitment, caught.value.how) == (done.commitments[0], "deleted")
+
+
+def test_a_tombstone_of_a_content_that_is_still_there_is_told(tmp_path: Path) -> None:
+    """The process that deletes died between the two."""
+    log, store = tmp_path / "run.jsonl", tmp_path / "run.payloads"
+    asyncio.run(played([reply("The answer is 42.")], log=log))
+    kept = store.read_bytes()
+    seq = first(log, kind="message", role="assistant")
+    redact(log, seq)
+    store.write_bytes(kept)
+    assert {one.invariant for one in looplatch.verify(log).violations} == {"P3"}
+    redact(log, seq)
+    assert looplatch.verify(log).ok
+
+
+def test_what_cannot_be_deleted_is_refused(tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    asyncio.run(played([reply("The answer is 42.")], log=log))
+    move = first(log, kind="transition")
+    for seq in (-1, 10_000, move):
+        with pytest.raises(UsageError, match="seq"):
+            redact(log, seq)
+    assert looplatch.verify(log).ok
+
+    async def running() -> None:
+        async with scripted(ScriptedAPI([reply("x")])) as loop, loop.run("Go.", log=tmp_path / "other.jsonl"):
+            with pytest.raises(LogInUse):
+                redact(tmp_path / "other.jsonl", 1)
+
+    asyncio.run(running())

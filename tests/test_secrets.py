@@ -1,0 +1,112 @@
+"""Secrets are found in texts, under names and in the middle of nested values, and their places are marked."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from looplatch.audit import SECRETS, Secrets
+from looplatch.states.errors import UsageError
+
+# Each as a person would come across it; every one of them is made up. Split, so that no scanner takes them for real.
+FOUND = {
+    "private_key": "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEow\nabc=\n-----END RSA PRIVATE KEY-----",
+    "anthropic_key": "sk-ant-" + "api03-0123456789abcdefABCDEF_-x",
+    "openai_key": "sk-" + "proj-0123456789abcdefghijABCD",
+    "aws_access_key": "AKIA" + "ABCDEFGH2345WXYZ",
+    "google_key": "AIza" + "0123456789abcdefghijABCDEFGHIJ_-xyz",
+    "azure_key": "AccountKey=" + "0123456789abcdefghijABCDEFGHIJ0123456789+/==",
+    "github_token": "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345",
+    "gitlab_token": "glpat-" + "0123456789abcdefghij",
+    "slack_token": "xoxb-" + "123456789012-abcdefghij",
+    "slack_webhook": "https://hooks.slack.com/services/" + "T0000000/B0000000/abcdefghij0123456789",
+    "stripe_key": "sk_live_" + "0123456789abcdefgh",
+    "npm_token": "npm_" + "0123456789abcdefghijABCDEFGHIJ012345",
+    "pypi_token": "pypi-AgEIcHlwaS5vcmc" + "0123456789abcdefghijABCDEFGHIJ0123456789abcdefgh",
+    "huggingface_token": "hf_" + "0123456789abcdefghijABCDEFGHIJ",
+    "sendgrid_key": "SG." + "0123456789abcdefgh.0123456789abcdefgh",
+    "jwt": "eyJhbGciOiJIUzI1" + ".eyJzdWIiOiIxMjM0.SflKxwRJSMeKKF2Q",
+    "authorization": "Authorization: " + "Basic dXNlcjpwYXNzd29yZA==",
+    "bearer_token": "use Bearer " + "abcdef.0123456789abcdef",
+    "named_secret": 'API_KEY = "' + 'abcdef0123456789abcdef"',
+    "url_password": "postgres://app:" + "hunter22@db.internal/app",
+}
+
+
+@pytest.mark.parametrize("kind", FOUND)
+def test_a_secret_is_taken_out_of_a_text_and_nothing_else(kind: str) -> None:
+    secret = FOUND[kind]
+    clean, kinds = SECRETS.taken_out({"type": "text", "text": f"before\n{secret} after"})
+    assert kinds == (kind,)
+    assert clean["text"].startswith("before\n")
+    assert clean["text"].endswith(" after") or kind == "url_password"
+    assert f"[redacted: {kind}]" in clean["text"]
+    assert secret not in clean["text"]
+
+
+def test_what_only_looks_like_one_stays() -> None:
+    text = (
+        "The task-runner risk-free desk-top sk-learn; api_key = os.environ['KEY']; token: 12; the bearer of news; "
+        "AKIASHORT; https://example.org:8080/path@x; Authorization is needed; a secret key: none"
+    )
+    assert SECRETS.taken_out(text) == (text, ())
+
+
+def test_what_stands_under_a_telling_name_is_one() -> None:
+    given = {
+        "headers": {"Authorization": "tell no one", "Accept": "text"},
+        "login": [{"password": "abc", "user": "me"}],
+    }
+    clean, kinds = SECRETS.taken_out(given)
+    assert clean == {
+        "headers": {"Authorization": "[redacted: named_secret]", "Accept": "text"},
+        "login": [{"password": "[redacted: named_secret]", "user": "me"}],
+    }
+    assert kinds == ("named_secret",)
+    assert given["headers"] == {"Authorization": "tell no one", "Accept": "text"}
+
+
+def test_what_is_opaque_is_left_alone() -> None:
+    secret = FOUND["aws_access_key"]
+    block = {"type": "thinking", "thinking": "so", "signature": secret}
+    image = {"type": "image", "source": {"type": "base64", "data": secret}}
+    assert SECRETS.taken_out([block, image]) == ([block, image], ())
+    assert SECRETS.taken_out({"data": secret})[1] == ("aws_access_key",)
+
+
+def test_own_patterns_take_out_their_group() -> None:
+    secrets = Secrets(own={"customer": r"customer (\d{6})", "word": re.compile("xyzzy")}, known=False)
+    assert secrets.taken_out("customer 123456 said xyzzy") == (
+        "customer [redacted: customer] said [redacted: word]",
+        ("customer", "word"),
+    )
+    assert secrets.taken_out(FOUND["jwt"])[1] == ()
+
+
+@pytest.mark.parametrize("own", [{"all": ".*"}, {"any": r"\w+"}, {"A b": "x"}], ids=lambda own: next(iter(own)))
+def test_patterns_that_would_take_all_are_refused(own: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="secrets"):
+        Secrets(own=own)
+
+
+def test_a_deep_value_is_searched_too() -> None:
+    value: object = FOUND["github_token"]
+    for _ in range(5_000):
+        value = [value]
+    assert SECRETS.taken_out(value)[1] == ("github_token",)
+
+
+PIECES = st.lists(st.sampled_from([*FOUND.values(), *("\n", " ", '"', "key=", "Bearer ", "authorization: ", "a1")]))
+VALUES = st.recursive(
+    PIECES.map("".join), lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["text", "password"]), inner)
+)
+
+
+@given(VALUES)
+def test_what_is_left_has_no_secret_in_it(value: object) -> None:
+    """And the cheap look never misses what the close one finds."""
+    clean, kinds = SECRETS.taken_out(value)
+    assert SECRETS.taken_out(clean) == (clean, ())
+    assert SECRETS.may_be_in(json.dumps(value).encode()) or not kinds
