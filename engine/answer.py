@@ -20,7 +20,7 @@ from looplatch.recovery.sealing import sealed_prefix, spoken_text, stopped_answe
 from looplatch.states.event import Event
 from looplatch.states.events import ModelFailed, ModelResponded, TurnPaused
 from looplatch.states.record import Record
-from looplatch.states.table import TRUNCATIONS, decision
+from looplatch.states.table import DECISIONS
 from looplatch.states.trouble import TroubleKind
 from looplatch.told import told_of_answer, told_of_cut, told_of_failure
 from looplatch.tools import Call
@@ -213,7 +213,7 @@ class Answer:
     async def _complete(self) -> Event:
         """`message_stop` came: what stays of the answer joins the history."""
         await self._let_go()
-        if self._assembly.stop_reason in TRUNCATIONS:
+        if self._assembly.stop_reason in DECISIONS.cut:
             await self.calls.call_off()
         self._unfinished = [self._at.journal.keep(block) for block in self._assembly.partial_text()]
         self._end_effect("ok", self.usage())
@@ -221,7 +221,7 @@ class Answer:
 
     def _conclude(self) -> Event:
         assembly = self._assembly
-        if assembly.stop_reason in TRUNCATIONS:
+        if assembly.stop_reason in DECISIONS.cut:
             self._seal()
         else:
             if assembly.stop_reason == "tool_use":
@@ -230,7 +230,7 @@ class Answer:
                     if done.call is not None and not done.call.direct:
                         self.calls.add(self._call_of(done))
             self.calls.moved_on(assembly.finished[-1].index + 1 if assembly.finished else 0)
-            paused = decision(assembly.stop_reason, len(self.calls.asked)) is TurnPaused
+            paused = DECISIONS.event(assembly.stop_reason, len(self.calls.asked)) is TurnPaused
             kept = whole_answer(assembly.finished, text_follows=bool(self._unfinished), paused=paused)
             self._join(kept, self._unfinished)
         self.calls.hold()

@@ -30,7 +30,7 @@ from looplatch.states.errors import UsageError
 from looplatch.states.event import Event
 from looplatch.states.reasons import Continue
 from looplatch.states.state import State
-from looplatch.states.table import decision
+from looplatch.states.table import DECISIONS
 from looplatch.states.trouble import TroubleKind
 from looplatch.stop_hooks import Said, ask_stop_hooks
 from looplatch.tools import Outcome
@@ -201,7 +201,7 @@ class Performer:
         answer = self._current()
         await show_response(self._at, context, answer)
         calls, begun = len(answer.calls.asked), len(answer.calls.begun)
-        kind = decision(answer.stop_reason, calls)
+        kind = DECISIONS.event(answer.stop_reason, calls)
         if kind is on.ToolsRequested:
             return on.ToolsRequested(calls=calls)
         if kind is on.StopReasonUnknown:

@@ -20,7 +20,7 @@ from looplatch.recovery.failure import Failure
 from looplatch.recovery.past import PastAnswer, PastApproval, PastTool, Skeleton
 from looplatch.states.context import TOTALS
 from looplatch.states.event import Event
-from looplatch.states.table import TRUNCATIONS
+from looplatch.states.table import DECISIONS
 from looplatch.states.trouble import TroubleKind
 from looplatch.tools import Call, Denial, Outcome, denied, interrupted, not_started
 from looplatch.tools.calls import Cause
@@ -57,7 +57,7 @@ class RestoredAnswer(Answer):
         self._awaited = awaited
         self._effect_ended = True
         self._read_again()
-        cut = past.ended and self.stop_reason in TRUNCATIONS
+        cut = past.ended and self.stop_reason in DECISIONS.cut
         self.joined = past.joined is not None or (past.responded and not cut and not past.failed)
         self.shown = any(hook.point == "after_response" for hook in past.hooks)
         self.calls.hold()

@@ -22,8 +22,8 @@ from looplatch.recovery.past import PastApproval
 from looplatch.recovery.resume import CannotResume, Difference, LoopChanged, Snapshot, snapshot_of
 from looplatch.restoring import Restoring
 from looplatch.states.errors import UsageError
-from looplatch.states.table import TABLE
 from looplatch.states.verify import verify_lines
+from looplatch.tables import known_table
 from looplatch.workplace import Pauses
 
 Approval = Allow | Deny
@@ -134,10 +134,10 @@ def read_resumption(
     changes = snapshot.differences(settings_of(plan))
     if changes and not accept_changes:
         raise LoopChanged(changes)
-    if snapshot.settings["table"] == TABLE.fingerprint:  # by another table, nobody here can judge
+    if known_table(snapshot.settings["table"]) is not None:  # by a table that is not known, nobody here can judge
         # A process may die between the last move and the seal: that one is set then.
         expected = () if snapshot.terminal is None else ("I8",)
-        wrong = [one for one in verify_lines(kept.lines).violations if one.invariant not in expected]
+        wrong = [one for one in verify_lines(kept.lines, past=known_table).violations if one.invariant not in expected]
         if wrong:
             raise CannotResume(f"the log is not valid: {wrong[0]}", "See what `looplatch verify` says")
     return Resumption(

@@ -119,6 +119,8 @@ def _unused(table: Table) -> Iterator[str]:
             yield f"the counter {counter.name} is no field of the context"
         if not any(counter.name in row.raises for row in table.rows):
             yield f"the counter {counter.name} is raised by no row"
+        if not any(counter.name in row.guard.reads for row in table.rows):
+            yield f"the counter {counter.name} has a bound that no guard reads"
 
 
 def _command_faults(table: Table) -> Iterator[str]:
@@ -132,6 +134,11 @@ def _command_faults(table: Table) -> Iterator[str]:
                     if not table.alternatives(state, answer) and fault not in known:
                         known.add(fault)
                         yield fault
-    for reason, event in table.decisions.items():
+    decisions = table.decisions
+    ends = {f"the stop reason {reason}": event for reason, event in decisions.by_reason.items()}
+    ends |= {"an answer with calls": decisions.with_calls, "an unknown stop reason": decisions.otherwise}
+    for end, event in ends.items():
         if not table.alternatives(State.DECIDE, event):
-            yield f"the stop reason {reason} leads to {event.__name__}, which has no row in decide"
+            yield f"{end} leads to {event.__name__}, which has no row in decide"
+    for reason in sorted(decisions.cut - set(decisions.by_reason)):
+        yield f"the stop reason {reason} is said to cut an answer, and leads nowhere"

@@ -8,7 +8,7 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 import attrs
 
 from looplatch.states.context import TOTALS, Context
-from looplatch.states.event import Event
+from looplatch.states.event import Event, accepts
 from looplatch.states.limits import Limits
 from looplatch.states.recover_guards import LOW_PROGRESS_TOKENS
 from looplatch.states.transition import Counter
@@ -61,18 +61,7 @@ def domain_of(counters: tuple[Counter, ...], event: type[Event], limits: Limits)
 
 def _allowed(event: type[Event], name: str, values: tuple[object, ...]) -> tuple[object, ...]:
     """Those of `values` that the event takes in its field `name`."""
-    field = next(field for field in attrs.fields(event) if field.name == name)
-    return tuple(value for value in values if _accepts(field, value))
-
-
-def _accepts(field: "attrs.Attribute[Any]", value: object) -> bool:
-    if field.validator is None:
-        return True
-    try:
-        field.validator(None, field, value)
-    except (TypeError, ValueError):
-        return False
-    return True
+    return tuple(value for value in values if accepts(event, name, value))
 
 
 def _ascending(*numbers: int, least: int) -> tuple[object, ...]:

@@ -1,15 +1,17 @@
 """Event: what every event is, and how it is written into a record and read back."""
 
+from enum import Enum
 from functools import cache
 from types import NoneType
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Final, Self, cast, get_args, get_type_hints
 
 import attrs
 
 from looplatch.states.level import Level
 from looplatch.states.trouble import TroubleKind
 
-_ENUMS = {"trouble": TroubleKind, "level": Level}  # the fields whose value is a name of an enum
+ENUMS: Final[dict[str, type[Enum]]] = {"trouble": TroubleKind, "level": Level}  # fields whose value is a member's name
+_NAMES: Final = {int: "int", str: "text", bool: "bool", NoneType: "null"}
 
 _PLAIN = frozenset((int, str, bool, NoneType))
 
@@ -41,8 +43,34 @@ class Event:
             if isinstance(value, list):
                 values[name] = tuple(cast("list[str]", value))
             else:
-                values[name] = _ENUMS[name](value) if name in _ENUMS else value
+                values[name] = ENUMS[name](value) if name in ENUMS else value
         return cls(**values)
+
+    @classmethod
+    @cache
+    def shape(cls) -> dict[str, Any]:
+        """What a record may hold in each field: a list of types, "texts", or {"one of": the members' names}."""
+        declared = get_type_hints(cls)
+        return {name: _shape(cls, name, declared[name]) for name in cls.field_names()}
+
+
+def _shape(event: type[Event], name: str, declared: Any) -> Any:
+    if isinstance(declared, type) and issubclass(declared, Enum):
+        return {"one of": [str(member) for member in declared if accepts(event, name, member)]}
+    parts = get_args(declared) or (declared,)
+    return "texts" if Ellipsis in parts else sorted(_NAMES[part] for part in parts)
+
+
+def accepts(event: type[Event], name: str, value: object) -> bool:
+    """Whether an `event` takes `value` in its field `name`."""
+    field = next(field for field in attrs.fields(event) if field.name == name)
+    if field.validator is None:
+        return True
+    try:
+        field.validator(None, field, value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _plain(value: Field) -> Any:

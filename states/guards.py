@@ -3,7 +3,7 @@
 Those of `recover` stand in `recover_guards`.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from looplatch.states.context import Context
 from looplatch.states.level import Level
@@ -18,6 +18,8 @@ def always(context: Context, event: Any) -> bool:
 
 
 # --- prepare
+
+MAX_LEVELS: Final = 8  # what may be done to the history in one visit: more than all levels together ever have to do
 
 
 def _budget_is_spent(c: Context) -> bool:
@@ -50,28 +52,38 @@ def overflow(c: Context, e: Any) -> bool:
     return not _budget_is_spent(c) and not _fits(e)
 
 
-@guard("event.level")
+@guard("level", "event.level")
 def edited(c: Context, e: Any) -> bool:
-    """The level rearranged what there was."""
-    return e.level is not Level.COMPACT
+    """The level rearranged what there was, and others may follow."""
+    return c.level < MAX_LEVELS and e.level is not Level.COMPACT
 
 
-@guard("event.level")
+@guard("level", "event.level")
 def summarised(c: Context, e: Any) -> bool:
-    """The level had a summary written, and it was of use."""
-    return e.level is Level.COMPACT
+    """The level had a summary written, it was of use, and others may follow."""
+    return c.level < MAX_LEVELS and e.level is Level.COMPACT
 
 
-@guard("breaker", "event.breaker_cooled")
-def summary_allowed(c: Context, e: Any) -> bool:
-    """The breaker is closed, or half-open after its cool-down."""
+def _breaker_lets(c: Context, e: Any) -> bool:
     return c.breaker < c.limits.breaker_threshold or e.breaker_cooled is True
 
 
-@guard("breaker", "event.breaker_cooled")
+@guard("level", "breaker", "event.breaker_cooled")
+def summary_allowed(c: Context, e: Any) -> bool:
+    """The breaker is closed, or half-open after its cool-down, and levels are left."""
+    return c.level < MAX_LEVELS and _breaker_lets(c, e)
+
+
+@guard("level", "breaker", "event.breaker_cooled")
 def summary_withheld(c: Context, e: Any) -> bool:
-    """The breaker is open: too many summaries in a row failed or were of no use."""
-    return c.breaker >= c.limits.breaker_threshold and e.breaker_cooled is not True
+    """The breaker is open: too many summaries in a row failed or were of no use. Other levels may follow."""
+    return c.level < MAX_LEVELS and not _breaker_lets(c, e)
+
+
+@guard("level")
+def levels_spent(c: Context, e: Any) -> bool:
+    """So much was done to the history in this visit that nothing more may be."""
+    return c.level >= MAX_LEVELS
 
 
 @guard("breaker")

@@ -11,6 +11,7 @@ from looplatch.states import commands as do
 from looplatch.states import events as on
 from looplatch.states import guards as when
 from looplatch.states import recover_guards as cure
+from looplatch.states.decisions import Decisions
 from looplatch.states.event import Event
 from looplatch.states.reasons import Continue, Strategy, Terminal
 from looplatch.states.state import WORKING, State
@@ -22,7 +23,7 @@ SUSPENDED, COMPLETED, ABORTED, FAILED = State.SUSPENDED, State.COMPLETED, State.
 
 COUNTERS: Final = (
     Counter(name="turn", start=1, bound="max_turns", doc="raised by next_turn; never reset"),
-    Counter(name="level", bound=8, doc="compression levels in one visit of prepare; reset on leaving it, or resuming"),
+    Counter(name="level", bound=when.MAX_LEVELS, doc="raised by what shortens the history; reset on leaving prepare"),
     Counter(name="attempts", bound="max_attempts", doc="raised by a wait before a retry; reset by an answer"),
     Counter(
         name="output_recoveries", bound="max_output_recoveries", doc="raised by asking to go on; reset by next_turn"
@@ -43,25 +44,21 @@ COUNTERS: Final = (
     ),
 )
 
-# The total map from stop reasons to events; see `decision` for answers with calls and for reasons it does not name.
-DECISIONS: Final[dict[str, type[Event]]] = {
-    "end_turn": on.AnswerGiven,
-    "stop_sequence": on.AnswerGiven,
-    "tool_use": on.AnswerGiven,  # with no call left to answer
-    "pause_turn": on.TurnPaused,
-    "compaction": on.TurnPaused,
-    "max_tokens": on.OutputTruncated,
-    "model_context_window_exceeded": on.ContextExceeded,
-    "refusal": on.Refused,
-}
-TRUNCATIONS: Final = frozenset({"max_tokens", "model_context_window_exceeded", "refusal"})
-
-
-def decision(stop_reason: str | None, calls: int) -> type[Event]:
-    """The event that follows an answer: calls ask for tools unless it was cut; else the stop reason decides."""
-    if calls and stop_reason not in TRUNCATIONS:
-        return on.ToolsRequested
-    return DECISIONS.get(stop_reason or "", on.StopReasonUnknown)
+DECISIONS: Final = Decisions(
+    by_reason={
+        "end_turn": on.AnswerGiven,
+        "stop_sequence": on.AnswerGiven,
+        "tool_use": on.AnswerGiven,  # with no call left to answer
+        "pause_turn": on.TurnPaused,
+        "compaction": on.TurnPaused,
+        "max_tokens": on.OutputTruncated,
+        "model_context_window_exceeded": on.ContextExceeded,
+        "refusal": on.Refused,
+    },
+    cut=frozenset({"max_tokens", "model_context_window_exceeded", "refusal"}),
+    with_calls=on.ToolsRequested,
+    otherwise=on.StopReasonUnknown,
+)
 
 
 def _t(
@@ -108,11 +105,16 @@ _PREPARE = (
         PREPARE, on.HistoryCompressed, when.summarised, None, do.FitContext(),
         raises="level", resets="breaker", adds=True,
     ),
+    _t(
+        PREPARE, on.HistoryCompressed, when.levels_spent, FAILED, do.Finish(),
+        terminal=Terminal.CONTEXT_BLOCKED, adds=True,
+    ),
     _t(PREPARE, on.SummaryDue, when.summary_allowed, None, do.WriteSummary(), raises="level"),
     _t(PREPARE, on.SummaryDue, when.summary_withheld, None, do.FitContext(), raises="level"),
-    _t(PREPARE, on.CollapseStaged, when.always, None, do.FitContext(), raises="level", resets="breaker", adds=True),
-    _t(PREPARE, on.SummaryFailed, when.breaker_closed, None, do.FitContext(), raises="level breaker", adds=True),
-    _t(PREPARE, on.SummaryFailed, when.breaker_open, None, do.FitContext(), raises="level", adds=True),
+    _t(PREPARE, on.SummaryDue, when.levels_spent, FAILED, do.Finish(), terminal=Terminal.CONTEXT_BLOCKED),
+    _t(PREPARE, on.CollapseStaged, when.always, None, do.FitContext(), resets="breaker", adds=True),
+    _t(PREPARE, on.SummaryFailed, when.breaker_closed, None, do.FitContext(), raises="breaker", adds=True),
+    _t(PREPARE, on.SummaryFailed, when.breaker_open, None, do.FitContext(), adds=True),
     _t(PREPARE, on.ContextReady, when.fits, STREAM, do.CallModel(), resets="level"),
     _t(PREPARE, on.ContextReady, when.budget_spent, FAILED, do.Finish(), terminal=Terminal.BUDGET_SPENT),
     _t(

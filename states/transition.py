@@ -3,13 +3,14 @@
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import orjson
 
 from looplatch.states.commands import Command
-from looplatch.states.context import Context
+from looplatch.states.context import FIELDS, Context
+from looplatch.states.decisions import Decisions
 from looplatch.states.event import Event
 from looplatch.states.reasons import Continue, Strategy, Terminal
 from looplatch.states.state import FINAL, INITIAL, State
@@ -118,13 +119,17 @@ class Counter:
 
 @attrs.frozen(eq=False, slots=False)
 class Table:
-    """All legal moves, as data. Immutable; every other part of looplatch reads its machine from here."""
+    """All legal moves, as data. Immutable; every other part of looplatch reads its machine from here.
+
+    past: the description that a table of an earlier looplatch was read from; None for one of this looplatch.
+    """
 
     rows: tuple[Transition, ...]
     counters: tuple[Counter, ...]
-    decisions: Mapping[str, type[Event]]
+    decisions: Decisions = attrs.field(factory=Decisions)
     initial: State = INITIAL
     final: tuple[State, ...] = FINAL
+    past: Mapping[str, Any] | None = None
 
     def __iter__(self) -> Iterator[Transition]:
         return iter(self.rows)
@@ -161,13 +166,41 @@ class Table:
         return state in self.final
 
     @cached_property
-    def fingerprint(self) -> str:
-        """The SHA-256 of the whole table as data: a log names the table that judged its run."""
-        plain = {
+    def description(self) -> Mapping[str, Any]:
+        """All that decides a move, as plain data: the rows, what their guards read, what the commands may bring, what
+        the events hold, where the context starts. `looplatch.states.past` reads it."""
+        if self.past is not None:
+            return self.past
+        decisions, counters = self.decisions, {counter.name for counter in self.counters}
+        fresh, commands = Context(), {command for row in self.rows for command in row.commands}
+        named = {event for command in commands for event in command.answers}
+        events = {*(row.event for row in self.rows), *named}
+        return {
             "rows": [row.description() for row in self.rows],
             "counters": [[c.name, c.start, c.bound] for c in self.counters],
-            "decisions": {reason: event.__name__ for reason, event in self.decisions.items()},
+            "decisions": {reason: event.__name__ for reason, event in decisions.by_reason.items()},
+            "cut": sorted(decisions.cut),
+            "with_calls": decisions.with_calls.__name__,
+            "otherwise": decisions.otherwise.__name__,
             "initial": str(self.initial),
             "final": [str(state) for state in self.final],
+            "guards": {row.guard.name: list(row.guard.reads) for row in self.rows},
+            "commands": {one.name: [event.__name__ for event in one.answers] for one in commands},
+            "events": {one.__name__: {"external": one.external, "fields": one.shape()} for one in events},
+            "context": {name: getattr(fresh, name) for name in FIELDS if name not in counters},
         }
-        return hashlib.sha256(orjson.dumps(plain, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the description: a log names the table that judged its run."""
+        return fingerprint_of(self.description)
+
+
+_FIRST: Final = ("rows", "counters", "decisions", "initial", "final")  # what the first tables were named by
+
+
+def fingerprint_of(description: Mapping[str, Any]) -> str:
+    """The SHA-256 of a table's description; one that has a `named_by_rows` is of the time when only that was hashed."""
+    if description.get("named_by_rows"):
+        description = {name: description[name] for name in _FIRST}
+    return hashlib.sha256(orjson.dumps(description, option=orjson.OPT_SORT_KEYS)).hexdigest()

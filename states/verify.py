@@ -22,6 +22,7 @@ from looplatch.states.verify_moves import Moves
 from looplatch.states.verify_payloads import Kept, Source
 from looplatch.states.verify_plan import plan_of
 from looplatch.states.verify_saying import Saying
+from looplatch.states.verify_tables import Past, Tables, no_past
 
 __all__ = ["Report", "Violation", "verify_lines"]
 
@@ -29,22 +30,25 @@ _COMPRESSING: Final = frozenset((State.PREPARE, State.RECOVER))
 _MALFORMED: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 
-def verify_lines(lines: Iterable[bytes], table: Table = TABLE, payloads: Source | None = None) -> Report:
+def verify_lines(
+    lines: Iterable[bytes], table: Table = TABLE, payloads: Source | None = None, past: Past = no_past
+) -> Report:
     """Judge a log, given as its lines, each with its newline.
 
-    `payloads` finds kept payloads, which are compared with their commitments; without it they are left aside. A last
-    line that a crash tore off is no violation; the report says how long it is. Never raises for what stands in the
-    lines; what `lines` or `payloads` raise passes through.
+    `payloads` finds kept payloads, which are compared with their commitments; without it they are left aside. `past`
+    finds a table by its fingerprint, for a log that was not judged by `table`. A last line that a crash tore off is no
+    violation; the report says how long it is. Never raises for what stands in the lines; what `lines`, `payloads` or
+    `past` raise passes through.
     """
-    return _Verifier(table, payloads).run(lines)
+    return _Verifier(table, payloads, past).run(lines)
 
 
 class _Verifier:
-    def __init__(self, table: Table, payloads: Source | None) -> None:
+    def __init__(self, table: Table, payloads: Source | None, past: Past) -> None:
         self._findings = Findings()
-        self._plan = plan_of(table)
-        self._chain = Chain(self._findings, table.fingerprint)
-        self._moves = Moves(self._plan, self._findings)
+        self._tables = Tables(table, past)
+        self._chain = Chain(self._findings, self._tables.knows, table.fingerprint)
+        self._moves = Moves(plan_of(table), self._findings)
         self._history = History(self._findings)
         self._effects: Effects | None = None
         self._edits = Edits(self._findings)
@@ -131,6 +135,7 @@ class _Verifier:
         if record is None or record.get("kind") != "genesis":
             return
         try:
+            self._judge_by(record["table"])
             self._moves.begin(record["limits"])
             check_genesis(self._findings, record)
             self._kept.begin(record)
@@ -138,6 +143,11 @@ class _Verifier:
             self._effects = Effects(self._findings, record["run"], record)
         except _MALFORMED as error:
             self._malformed(record, error)
+
+    def _judge_by(self, fingerprint: object) -> None:
+        table = self._tables.find(fingerprint)
+        if table is not None:
+            self._moves.judge_by(plan_of(table))
 
     def _malformed(self, record: dict[str, Any], error: Exception) -> None:
         found = f"{type(error).__name__}: {error}"
@@ -209,15 +219,17 @@ class _Verifier:
         self._saying.claim()
         effects.resume(record)
         self._history.resume()
-        limits = record.get("changes", {}).get("limits")
-        if limits is not None:
+        changes: dict[str, Any] = record.get("changes", {})
+        if (limits := changes.get("limits")) is not None:
             self._moves.limit(limits["now"])
+        if (table := changes.get("table")) is not None:
+            self._judge_by(table["now"])
 
     def _check_response(self, fields: dict[str, Any], effects: Effects) -> None:
         add, calls = self._findings.add, fields["calls"]
         if effects.stop_reason is not None and effects.stop_reason[0] != fields["stop_reason"]:
             add("M13", "the stop reason is not that of the model call", effects.stop_reason[0], fields["stop_reason"])
-        self._history.answers.check_kept(fields["stop_reason"], calls)
+        self._history.answers.check_kept(fields["stop_reason"], calls, self._moves.decisions)
         joined = self._history.calls
         exact = fields["stop_reason"] == "tool_use"
         if calls != joined and (exact or [call for call in joined if call in calls] != calls):

@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
+from looplatch.states.decisions import Decisions
 from looplatch.states.events import TurnPaused
 from looplatch.states.findings import Findings
-from looplatch.states.table import TRUNCATIONS, decision
 
 _THOUGHTS: Final = ("thinking", "redacted_thinking")
 
@@ -54,15 +54,15 @@ class Answers:
             wanted = _commitments([*self._named, *self._unfinished])
             add("E6", "the message has a block that the answer has not", wanted, _commitments(blocks))
 
-    def check_kept(self, stop_reason: str | None, calls: list[str]) -> None:
+    def check_kept(self, stop_reason: str | None, calls: list[str], decisions: Decisions) -> None:
         """The answer is whole: unless it was cut, all of it must be in the history.
 
         Only thinking at its end stays out, as the API takes it there from a paused answer alone.
         """
-        if stop_reason in TRUNCATIONS:
+        if stop_reason in decisions.cut:
             return
         wanted = [*self._named, *self._unfinished]
-        if decision(stop_reason, len(calls)) is not TurnPaused:
+        if decisions.event(stop_reason, len(calls)) is not TurnPaused:
             while wanted and wanted[-1]["type"] in _THOUGHTS:
                 wanted.pop()
         if self._joined != wanted:

@@ -2,12 +2,12 @@
 
 from typing import Any, Final
 
+from looplatch.states.decisions import Decisions
 from looplatch.states.findings import Findings
 from looplatch.states.limits import Limits
 from looplatch.states.state import State
-from looplatch.states.table import TRUNCATIONS
 from looplatch.states.verify_change import Change, take
-from looplatch.states.verify_plan import Alternatives, EventPlan, Fact, Fold, Plan, RowPlan
+from looplatch.states.verify_plan import Alternatives, EventPlan, Fact, Plan, RowPlan
 from looplatch.states.verify_values import is_list, is_object
 
 _PREPARE, _DECIDE, _RECOVER = str(State.PREPARE), str(State.DECIDE), str(State.RECOVER)
@@ -21,7 +21,7 @@ class Moves:
 
     def __init__(self, plan: Plan, findings: Findings) -> None:
         self.state = plan.initial
-        self.context = Fold(Limits())
+        self.context = plan.fold(Limits())
         self.started = False
         self.ended = False
         self.lost = False  # in a state that there is not: no further move can be judged
@@ -37,7 +37,17 @@ class Moves:
 
     def begin(self, limits: dict[str, Any]) -> None:
         """Take the run's limits from its genesis. Raises what `Limits.read` raises."""
-        self.context = Fold(Limits.read(limits))
+        self.context = self._plan.fold(Limits.read(limits))
+
+    def judge_by(self, plan: Plan) -> None:
+        """Another table holds from here on."""
+        self._plan = plan
+        self._change = Change(plan, self._findings)
+
+    @property
+    def decisions(self) -> Decisions:
+        """What follows an answer, by the table that holds."""
+        return self._plan.decisions
 
     def limit(self, limits: dict[str, Any]) -> None:
         """Other limits hold from here on. Raises what `Limits.read` raises."""
@@ -121,10 +131,7 @@ class Moves:
     def _check_decision(self, name: str, fields: dict[str, Any]) -> None:
         assert self.response is not None
         reason, calls = self.response["stop_reason"], len(self.response["calls"])
-        if calls and reason not in TRUNCATIONS:
-            wanted = "ToolsRequested"
-        else:
-            wanted = self._plan.decisions.get(reason or "", "StopReasonUnknown")
+        wanted = self.decisions.event(reason, calls).__name__
         if name != wanted:
             found = f"{name} after the stop reason {reason} with {calls} calls"
             self._findings.add("M13", "the stop reason and the calls lead to another event", wanted, found)

@@ -1,22 +1,22 @@
 """A table laid out for the verifier: what it says of each state and event, as plain values, looked up by name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Final, cast, get_args, get_type_hints
+from types import NoneType
+from typing import Any, Final, cast
 
 import attrs
 
-from looplatch.states.context import FIELDS, TOTALS, Context
-from looplatch.states.event import Event
-from looplatch.states.events import EVENTS
+from looplatch.states.context import TOTALS
+from looplatch.states.event import ENUMS
 from looplatch.states.limits import Limits
 from looplatch.states.reasons import Continue
 from looplatch.states.transition import Table, Transition
 from looplatch.states.trouble import TroubleKind
 from looplatch.states.verify_values import is_object, is_texts
 
-_COUNTED: Final = tuple(name for name in FIELDS if name not in TOTALS)
+_TYPES: Final[dict[str, type]] = {"int": int, "text": str, "bool": bool, "null": NoneType}
 
 
 class Fold:
@@ -26,10 +26,8 @@ class Fold:
     attempts: int
     reason: Continue | None
 
-    def __init__(self, limits: Limits) -> None:
-        fresh = Context(limits=limits)
-        for name in ("limits", *FIELDS):
-            setattr(self, name, getattr(fresh, name))
+    def __init__(self, limits: Limits, fields: Mapping[str, Any]) -> None:
+        self.__dict__ = {"limits": limits, **fields}
 
     @property
     def total_tokens(self) -> int:
@@ -39,8 +37,7 @@ class Fold:
 
     def standing(self) -> list[Any]:
         """Everything but the totals: where two of them are equal, a run has gone in a circle."""
-        own = vars(self)
-        return [own[name] for name in _COUNTED]
+        return [value for name, value in vars(self).items() if name not in TOTALS]
 
 
 class Fact:
@@ -66,8 +63,8 @@ class RowPlan:
     changes: bool
 
     @classmethod
-    def of(cls, row: Transition, source: str, starts: dict[str, int]) -> "RowPlan":
-        """`row` as it leaves `source`."""
+    def of(cls, row: Transition, source: str, starts: dict[str, int], answers: Mapping[str, list[str]]) -> "RowPlan":
+        """`row` as it leaves `source`. `answers`: the events that each command may bring."""
         fixed: dict[str, Any] = dict(row.sets)
         if row.reason is not None:
             fixed["reason"] = row.reason
@@ -81,7 +78,7 @@ class RowPlan:
             fixed=tuple(fixed.items()),
             takes=row.takes,
             adds=row.adds,
-            awaited=frozenset(answer.__name__ for command in row.commands for answer in command.answers),
+            awaited=frozenset(event for command in row.commands for event in answers[command.name]),
             changes=bool(row.raises or fixed or row.takes or row.adds),
         )
 
@@ -110,21 +107,21 @@ class EventPlan:
     shapes: set[tuple[Any, ...]] = attrs.field(factory=set[tuple[Any, ...]])  # names and types that were found right
 
     @classmethod
-    def of(cls, event: type[Event]) -> "EventPlan":
-        """What `event` looks like in a record."""
+    def of(cls, event: str, described: Mapping[str, Any]) -> "EventPlan":
+        """What the event of this name looks like in a record."""
         plain: list[tuple[str, frozenset[type]]] = []
         lists: list[str] = []
         named: list[tuple[str, dict[str, Enum]]] = []
-        declared = get_type_hints(event)
-        for name in event.field_names():
-            parts = get_args(declared[name]) or (declared[name],)
-            if isinstance(declared[name], type) and issubclass(declared[name], Enum):
-                named.append((name, {str(one): one for one in declared[name] if _accepts(event, name, one)}))
-            elif Ellipsis in parts:
-                lists.append(name)
-            else:
-                plain.append((name, frozenset(parts)))
-        return cls(event.__name__, event.external, tuple(plain), tuple(lists), tuple(named), len(event.field_names()))
+        fields: dict[str, Any] = described["fields"]
+        for name, shape in fields.items():
+            match shape:
+                case {"one of": members}:
+                    named.append((name, {member: ENUMS[name](member) for member in members}))
+                case "texts":
+                    lists.append(name)
+                case _:
+                    plain.append((name, frozenset(_TYPES[one] for one in shape)))
+        return cls(event, described["external"], tuple(plain), tuple(lists), tuple(named), len(fields))
 
     def read(self, fields: object) -> dict[str, Any] | None:
         """The fields as guards read them; None where they are not this event's."""
@@ -155,17 +152,6 @@ class EventPlan:
         )
 
 
-def _accepts(event: type[Event], name: str, value: Enum) -> bool:
-    field = next(field for field in attrs.fields(event) if field.name == name)
-    if field.validator is None:
-        return True
-    try:
-        field.validator(None, field, value)
-    except ValueError:
-        return False
-    return True
-
-
 class Plan:
     """All that the verifier asks of a table."""
 
@@ -177,8 +163,11 @@ class Plan:
         self.states = frozenset(str(state) for state in table.states)
         self.counters = starts
         self.bounds = {counter.name: counter.bound for counter in table.counters}
-        self.events = {event.__name__: EventPlan.of(event) for event in {*EVENTS, *(row.event for row in table.rows)}}
-        self.decisions = {reason: event.__name__ for reason, event in table.decisions.items()}
+        told = table.description
+        self.events: dict[str, EventPlan] = {name: EventPlan.of(name, one) for name, one in told["events"].items()}
+        self.decisions = table.decisions
+        self._context = {**told["context"], **starts}
+        self._answers: dict[str, list[str]] = told["commands"]
         self.alternatives: dict[tuple[str, str], Alternatives] = {}
         for state in table.states:
             for event in {row.event for row in table.rows}:
@@ -187,9 +176,9 @@ class Plan:
                     self.alternatives[str(state), event.__name__] = self._alternatives(str(state), rows, starts)
 
     def _alternatives(self, source: str, rows: tuple[Transition, ...], starts: dict[str, int]) -> Alternatives:
-        plans = tuple(RowPlan.of(row, source, starts) for row in rows)
+        plans = tuple(RowPlan.of(row, source, starts, self._answers) for row in rows)
         blind = all(not row.guard.reads for row in rows)
-        fold = cast("Context", Fold(Limits()))
+        fold = cast("Any", self.fold(Limits()))
         return Alternatives(
             rows=plans,
             names=[row.guard.name for row in rows],
@@ -197,6 +186,10 @@ class Plan:
             constant=[[row.guard.name, row.guard.test(fold, Fact({}))] for row in rows] if blind else None,
             targets=frozenset(plan.target for plan in plans),
         )
+
+    def fold(self, limits: Limits) -> Fold:
+        """The context that a run under `limits` starts with."""
+        return Fold(limits, self._context)
 
     def bound(self, counter: str, fold: Fold) -> int:
         """The bound of `counter` in this run."""

@@ -154,11 +154,11 @@ def test_no_file_is_longer_than_350_lines() -> None:
 
 
 def test_only_the_table_makes_rows() -> None:
-    """A `Transition` that is made elsewhere would be a move outside of the table."""
+    """A `Transition` that is made elsewhere would be a move outside of the table, or of one of an earlier looplatch."""
     made = {
         str(file.relative_to(ROOT))
         for file in files()
         for node in ast.walk(tree_of(file))
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "Transition"
     }
-    assert made == {"states/table.py"}
+    assert made == {"states/table.py", "states/past.py"}

@@ -10,6 +10,7 @@ from looplatch.states import commands as do
 from looplatch.states import events as on
 from looplatch.states.check import check_table, faults
 from looplatch.states.context import Context
+from looplatch.states.decisions import Decisions
 from looplatch.states.errors import TableError
 from looplatch.states.event import Event
 from looplatch.states.reasons import Continue, Strategy, Terminal
@@ -23,6 +24,15 @@ Rows = tuple[Transition, ...]
 def table(rows: Rows, **changes: Any) -> Table:
     fields: dict[str, Any] = {"rows": rows, "counters": TABLE.counters, "decisions": TABLE.decisions}
     return Table(**{**fields, **changes})
+
+
+def decided(**changes: Any) -> Decisions:
+    return attrs.evolve(TABLE.decisions, **changes)
+
+
+def unread(guard: Guard, name: str) -> Guard:
+    """The guard, which says that it does not read `name`."""
+    return attrs.evolve(guard, reads=tuple(one for one in guard.reads if one != name))
 
 
 def row_of(event: type[Event], guard: str) -> Transition:
@@ -131,7 +141,19 @@ SHAPES: dict[str, Table] = {
         on.ContextReady, "fits", commands=(do.AnswerCalls(),)
     ),
     "the stop reason boredom leads to RunStarted, which has no row in decide": table(
-        TABLE.rows, decisions={**TABLE.decisions, "boredom": on.RunStarted}
+        TABLE.rows, decisions=decided(by_reason={**TABLE.decisions.by_reason, "boredom": on.RunStarted})
+    ),
+    "an answer with calls leads to RunStarted, which has no row in decide": table(
+        TABLE.rows, decisions=decided(with_calls=on.RunStarted)
+    ),
+    "an unknown stop reason leads to RunStarted, which has no row in decide": table(
+        TABLE.rows, decisions=decided(otherwise=on.RunStarted)
+    ),
+    "the stop reason boredom is said to cut an answer, and leads nowhere": table(
+        TABLE.rows, decisions=decided(cut=TABLE.decisions.cut | {"boredom"})
+    ),
+    "the counter level has a bound that no guard reads": table(
+        tuple(attrs.evolve(row, guard=unread(row.guard, "level")) for row in TABLE)
     ),
 }  # fmt: skip
 

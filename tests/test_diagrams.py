@@ -74,7 +74,6 @@ SMALL = Table(
         ),
     ),
     counters=(),
-    decisions={},
 )
 
 SMALL_TEXT = """\

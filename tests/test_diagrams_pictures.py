@@ -173,7 +173,7 @@ def test_a_long_last_line_leaves_room_for_the_outcome() -> None:
         )
         for event, name in zip(EVENTS, ("a", "b" * 40), strict=False)
     )
-    check(render(table=Table(rows=rows, counters=(), decisions={}, initial=State.STREAM), format="svg"))
+    check(render(table=Table(rows=rows, counters=(), initial=State.STREAM), format="svg"))
 
 
 def test_the_check_finds_a_label_that_lies_on_another() -> None:
@@ -216,7 +216,7 @@ def test_letters_are_in_the_png() -> None:
 
     def painted(name: str) -> bytes:
         row = attrs.evolve(TABLE.rows[0], guard=Guard(name, holds, (), ""))
-        return render(table=Table(rows=(row,), counters=(), decisions={}), format="png")
+        return render(table=Table(rows=(row,), counters=()), format="png")
 
     assert painted("certain") == painted("certain")
     assert painted("certain") != painted("curtain")
@@ -270,7 +270,7 @@ def tables(draw: st.DrawFn) -> Table:
                 commands=tuple(command() for command in draw(st.lists(st.sampled_from(COMMANDS), max_size=2))),
             )
         )
-    return Table(rows=tuple(rows), counters=(), decisions={}, initial=draw(st.sampled_from(states)))
+    return Table(rows=tuple(rows), counters=(), initial=draw(st.sampled_from(states)))
 
 
 def record(row: Transition, source: State) -> dict[str, Any]:

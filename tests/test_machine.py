@@ -171,7 +171,7 @@ def test_a_move_that_stays_enters_nothing() -> None:
 
 
 def table_of(*rows: Transition, counters: tuple[Counter, ...] = ()) -> Table:
-    return Table(rows=rows, counters=counters, decisions={})
+    return Table(rows=rows, counters=counters)
 
 
 def row_of(guard: str, target: State | None, **more: Any) -> Transition:

@@ -62,7 +62,7 @@ def test_no_folder_of_code_is_left_out_of_the_map(root: Path, project: dict[str,
 
 
 def test_the_types_are_announced(root: Path, project: dict[str, Any]) -> None:
-    assert project["tool"]["setuptools"]["package-data"] == {"looplatch": ["py.typed"]}
+    assert project["tool"]["setuptools"]["package-data"]["looplatch"] == ["py.typed"]
     assert (root / "engine" / "py.typed").is_file()
 
 

@@ -21,7 +21,12 @@ from tests.suspending import Stay, resumed
 WORKING = ("prepare", "stream", "decide", "orchestrate", "recover")
 
 # What no run does yet. What a run does has no place here: a row that is walked all the same fails its test.
-NOT_DRIVEN_ROWS = {("stream", "stream --RunResumed[call_begun]--> orchestrate")}  # the death of a process
+NOT_DRIVEN_ROWS = {
+    ("stream", "stream --RunResumed[call_begun]--> orchestrate"),  # the death of a process
+    # All levels together never do so much: the table holds the loop to that.
+    ("prepare", "prepare --HistoryCompressed[levels_spent]--> failed"),
+    ("prepare", "prepare --SummaryDue[levels_spent]--> failed"),
+}
 
 EVERY = {(str(source), row.name) for row in TABLE for source in row.sources}
 LISTED = EVERY & NOT_DRIVEN_ROWS

@@ -5,13 +5,13 @@ import pytest
 from looplatch.states.events import EVENTS
 from looplatch.states.reasons import Continue, Strategy
 from looplatch.states.state import FINAL, State
-from looplatch.states.table import COUNTERS, DECISIONS, TABLE, decision
+from looplatch.states.table import COUNTERS, DECISIONS, TABLE
 
 # Per state and event, in row order: guard, target (- stays), and the reason (with its strategy) or terminal reason.
 MOVES = """
 prepare RunStarted: always -
-prepare HistoryCompressed: edited - | summarised -
-prepare SummaryDue: summary_allowed - | summary_withheld -
+prepare HistoryCompressed: edited - | summarised - | levels_spent failed context_blocked
+prepare SummaryDue: summary_allowed - | summary_withheld - | levels_spent failed context_blocked
 prepare CollapseStaged: always -
 prepare SummaryFailed: breaker_closed - | breaker_open -
 prepare ContextReady: fits stream | budget_spent failed budget_spent | overflow recover
@@ -146,7 +146,7 @@ def test_prepare_is_entered_for_exactly_six_reasons() -> None:
 RAISED = {
     "turn": "TurnPaused[pause_allowed] ToolsAnswered[turns_left] BackoffElapsed[sealed]",
     "level": "HistoryCompressed[edited] HistoryCompressed[summarised] SummaryDue[summary_allowed] "
-    "SummaryDue[summary_withheld] CollapseStaged[always] SummaryFailed[breaker_closed] SummaryFailed[breaker_open]",
+    "SummaryDue[summary_withheld]",
     "attempts": "SummaryFailed[summary_retry_allowed] TroubleNamed[retry_allowed]",
     "output_recoveries": "TroubleNamed[recoveries_left]",
     "escalated": "TroubleNamed[can_escalate]",
@@ -213,13 +213,15 @@ def test_each_counter_has_its_bound() -> None:
     ],
 )
 def test_every_stop_reason_leads_to_an_event(stop_reason: str | None, without_calls: str, with_calls: str) -> None:
-    assert decision(stop_reason, 0).__name__ == without_calls
-    assert decision(stop_reason, 2).__name__ == with_calls
+    assert DECISIONS.event(stop_reason, 0).__name__ == without_calls
+    assert DECISIONS.event(stop_reason, 2).__name__ == with_calls
+    cut = without_calls in ("OutputTruncated", "ContextExceeded", "Refused")
+    assert DECISIONS.is_whole(stop_reason) is (not cut and without_calls != "StopReasonUnknown")
 
 
 def test_the_total_map_names_what_the_api_documents() -> None:
     documented = "end_turn stop_sequence tool_use pause_turn compaction max_tokens refusal"
-    assert set(DECISIONS) == {*documented.split(), "model_context_window_exceeded"}
+    assert set(DECISIONS.by_reason) == {*documented.split(), "model_context_window_exceeded"}
 
 
 def test_the_fingerprint_tells_tables_apart() -> None:

@@ -10,12 +10,9 @@ from looplatch.encoding import copied
 from looplatch.model.blocks import FinishedBlock, OpenBlock, size_of
 from looplatch.model.shapes import is_array, is_object
 from looplatch.recovery.failure import BadStream
+from looplatch.states.table import DECISIONS
 
 ANSWER_LIMIT: Final = 64 * 1024 * 1024  # characters of one answer
-
-# The stop reasons with which the model has said all that it wanted to say in this message. After any other one, an
-# unknown one included, the last block may be cut.
-_WHOLE: Final = frozenset({"end_turn", "stop_sequence", "tool_use", "pause_turn", "compaction"})
 
 _NOTHING: Final[tuple[FinishedBlock, ...]] = ()
 _STOP_FIELDS: Final = ("stop_reason", "stop_sequence", "stop_details")
@@ -159,7 +156,7 @@ class Assembly:
             self.stop_sequence = sequence
         if (reason := _text_or_none(changes.get("stop_reason"), "stop_reason")) is not None:
             self.stop_reason = reason
-            if reason in _WHOLE:
+            if DECISIONS.is_whole(reason):  # after any other reason the last block may be cut
                 self.moved_on = self._last_index + 1
 
     def _merge_usage(self, usage: object) -> None:

@@ -3,6 +3,8 @@
 from looplatch.model.assembly import Assembly
 from looplatch.ports import ModelClient, ModelRequest
 from looplatch.recovery.failure import STREAM_CUT, Failure, ModelCallFailed
+from looplatch.states.events import AnswerGiven
+from looplatch.states.table import DECISIONS
 
 
 async def read_answer(client: ModelClient, request: ModelRequest, assembly: Assembly) -> None:
@@ -22,7 +24,8 @@ async def read_answer(client: ModelClient, request: ModelRequest, assembly: Asse
 def text_of(assembly: Assembly) -> str:
     """The text of a whole answer. Raises ModelCallFailed where it was cut, or has none."""
     text = "".join(str(block["text"]) for block in assembly.content if block.get("type") == "text").strip()
-    if assembly.stop_reason not in ("end_turn", "stop_sequence") or not text:
+    calls = sum(block.get("type") == "tool_use" for block in assembly.content)
+    if DECISIONS.event(assembly.stop_reason, calls) is not AnswerGiven or not text:
         told = f"it ended with the stop reason {assembly.stop_reason}" if text else "it has no text"
         raise ModelCallFailed(Failure(type="no_text", status=200, message=told, should_retry=False))
     return text

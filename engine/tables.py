@@ -1,0 +1,21 @@
+"""The tables that judged runs so far, by their fingerprints; each was written once, when its looplatch was made."""
+
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+import orjson
+
+from looplatch.states.past import table_of
+from looplatch.states.transition import Table
+
+_FINGERPRINT_LENGTH: Final = 64
+
+
+@cache
+def known_table(fingerprint: str) -> Table | None:
+    """The table of this fingerprint; None where no looplatch up to this one had it."""
+    if len(fingerprint) != _FINGERPRINT_LENGTH or not set(fingerprint) <= set("0123456789abcdef"):
+        return None
+    file = files("looplatch.states") / "tables" / f"{fingerprint}.json"
+    return table_of(orjson.loads(file.read_bytes())) if file.is_file() else None

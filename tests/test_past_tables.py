@@ -1,0 +1,119 @@
+"""Tables of earlier looplatches, and the logs that they judged: written once, valid for ever."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import attrs
+import orjson
+import pytest
+
+from looplatch import verify
+from looplatch.audit import read
+from looplatch.states.check_domains import PROFILES, domain_of
+from looplatch.states.check_guards import ask, trials
+from looplatch.states.past import table_of
+from looplatch.states.table import TABLE
+from looplatch.states.transition import Guard, Table, fingerprint_of
+from looplatch.states.verify import verify_lines
+from looplatch.tables import known_table
+from tests.forge import broken
+
+ROOT = Path(__file__).resolve().parent.parent
+GOLDEN = ROOT / "tests" / "golden"
+LOGS = sorted(GOLDEN.glob("*/*.jsonl"))
+FINGERPRINTS = sorted(file.stem for file in (ROOT / "states" / "tables").glob("*.json"))
+FIRST = "6c33559c8af6326bb144a4cf8cf4727d745036f1520867ecb86fad891a3babcb"
+
+
+def table(fingerprint: str) -> Table:
+    found = known_table(fingerprint)
+    assert found is not None
+    return found
+
+
+def test_the_present_table_is_among_them() -> None:
+    """A table that judges runs is written down before it gives way to another.
+
+    After a change of the table: `python tests/golden/write.py table`.
+    """
+    assert TABLE.fingerprint in FINGERPRINTS
+    assert table(TABLE.fingerprint).description == json.loads(json.dumps(TABLE.description))
+
+
+@pytest.mark.parametrize("fingerprint", FINGERPRINTS)
+def test_a_table_is_what_its_name_says(fingerprint: str) -> None:
+    assert fingerprint_of(table(fingerprint).description) == fingerprint == table(fingerprint).fingerprint
+
+
+@pytest.mark.parametrize("name", ["", "../table", "0" * 64, "Z" * 64])
+def test_what_is_no_table_is_not_found(name: str) -> None:
+    assert known_table(name) is None
+
+
+def test_a_description_that_names_what_is_gone_is_refused() -> None:
+    strange = {**TABLE.description, "guards": {**TABLE.description["guards"], "always": ["mood"]}}
+    with pytest.raises(ValueError, match="always"):
+        table_of(strange)
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_log_of_an_earlier_looplatch_verifies(path: Path) -> None:
+    report = verify(path)
+    assert report.ok, str(report)
+    assert report.status == "sealed"
+
+
+def test_a_log_of_the_first_table_is_judged_by_that_one() -> None:
+    """Its compression raised a level where the present table raises none; each finds the other's log wrong."""
+    log = read(GOLDEN / "v1" / "hooks.jsonl")
+    assert log.records[0]["table"] == FIRST != TABLE.fingerprint
+    assert verify_lines(log.lines, table(FIRST)).ok
+    assert broken(verify_lines(log.lines)) == {"I6"}  # nobody knows the table
+
+
+def test_the_first_table_and_the_present_one_differ_in_what_they_allow() -> None:
+    def forbids(one: Table) -> set[str]:
+        return {row.name for row in one if "levels_spent" in row.guard.name}
+
+    assert (len(forbids(table(FIRST))), len(forbids(TABLE))) == (0, 2)
+
+
+# --- guards keep their meaning
+
+
+def guards() -> dict[str, tuple[Table, type[Any], Guard]]:
+    """Every guard of every table with each event that it is asked about."""
+    return {
+        f"{row.guard.name} of {', '.join(row.guard.reads) or 'nothing'}, asked by {row.event.__name__}": (
+            one, row.event, row.guard,
+        )
+        for one in map(table, FINGERPRINTS)
+        for row in one
+    }  # fmt: skip
+
+
+def meaning(one: Table, event: type[Any], guard: Guard) -> str:
+    """What a guard says to every combination of what it reads, in short."""
+    told: list[Any] = []
+    for limits in PROFILES:
+        for trial in trials(domain_of(one.counters, cast("Any", event), limits), {}):
+            verdict, _ = ask(guard, event, trial, limits)
+            told.append([{name: str(value) for name, value in trial.values.items()}, verdict])
+    return hashlib.sha256(orjson.dumps(told, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
+
+
+def test_a_guard_says_for_ever_what_it_said() -> None:
+    """A guard that is to mean something else gets another name, or moves to `past_guards` as it was.
+
+    After a new guard: `python tests/golden/write.py guards`.
+    """
+    recorded = json.loads((GOLDEN / "guards.json").read_text("utf-8"))
+    assert {name: meaning(*one) for name, one in guards().items()} == recorded
+
+
+def test_a_weaker_guard_means_something_else() -> None:
+    (one, event, guard) = next(value for name, value in guards().items() if name.startswith("turns_left of"))
+    weak = attrs.evolve(guard, test=lambda c, e: c.trouble is None and e.stop_asked is False)
+    assert meaning(one, event, weak) != meaning(one, event, guard)
