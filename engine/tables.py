@@ -17,5 +17,5 @@ def known_table(fingerprint: str) -> Table | None:
     """The table of this fingerprint; None where no looplatch up to this one had it."""
     if len(fingerprint) != _FINGERPRINT_LENGTH or not set(fingerprint) <= set("0123456789abcdef"):
         return None
-    file = files("looplatch.states") / "tables" / f"{fingerprint}.json"
+    file = files("looplatch.states.tables") / f"{fingerprint}.json"
     return table_of(orjson.loads(file.read_bytes())) if file.is_file() else None

@@ -4,7 +4,7 @@ import attrs
 
 from looplatch.recovery.past import PastAnswer, PastHook, PastTool, Skeleton, answers_of
 from looplatch.states.record import Record
-from looplatch.states.table import TRUNCATIONS
+from looplatch.states.table import DECISIONS
 
 
 class AnswerFold:
@@ -89,7 +89,7 @@ class _Building:
     def joins(self) -> bool:
         """Whether the answer is in the history, as far as there is anything of it."""
         return self.joined is not None or (
-            self.model_end is not None and self.model_end["stop_reason"] not in TRUNCATIONS
+            self.model_end is not None and self.model_end["stop_reason"] not in DECISIONS.cut
         )
 
     def begin(self, record: Record) -> None:
