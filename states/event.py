@@ -57,7 +57,7 @@ class Event:
 def _shape(event: type[Event], name: str, declared: Any) -> Any:
     if isinstance(declared, type) and issubclass(declared, Enum):
         return {"one of": [str(member) for member in declared if accepts(event, name, member)]}
-    parts = cast("tuple[Any, ...]", get_args(declared)) or (declared,)
+    parts: list[Any] = list(get_args(declared)) or [declared]
     return "texts" if Ellipsis in parts else sorted(_NAMES[part] for part in parts)
 
 

@@ -34,4 +34,27 @@ def summary_withheld(c: Context, e: Any) -> bool:
     return c.breaker >= c.limits.breaker_threshold and e.breaker_cooled is not True
 
 
-PAST_GUARDS: Final[tuple[Guard, ...]] = (edited, summarised, summary_allowed, summary_withheld)
+def _summary_retries(c: Context, e: Any) -> bool:
+    return e.transient is True and c.attempts < c.limits.max_attempts and e.delay_ms <= c.limits.max_delay_ms
+
+
+@guard("event.transient", "event.delay_ms", "attempts")
+def summary_retry_allowed(c: Context, e: Any) -> bool:
+    """The summary may succeed later, and attempts are left."""
+    return _summary_retries(c, e)
+
+
+@guard("event.transient", "event.delay_ms", "attempts")
+def summary_given_up(c: Context, e: Any) -> bool:
+    """The summary will not succeed, or attempts are used up."""
+    return not _summary_retries(c, e)
+
+
+PAST_GUARDS: Final[tuple[Guard, ...]] = (
+    edited,
+    summarised,
+    summary_allowed,
+    summary_withheld,
+    summary_retry_allowed,
+    summary_given_up,
+)
