@@ -10,6 +10,7 @@ from looplatch.diagrams.overlay import Kind, Overlay
 from looplatch.diagrams.png import png
 from looplatch.diagrams.svg import svg
 from looplatch.diagrams.text import text
+from looplatch.diagrams.timeline import timeline_svg
 from looplatch.diagrams.walk import together, walk_of
 from looplatch.states.errors import UsageError
 from looplatch.states.table import TABLE
@@ -18,19 +19,41 @@ from looplatch.states.transition import Table
 TextFormat = Literal["mermaid", "dot", "svg", "text"]
 Format = Literal["mermaid", "dot", "svg", "png", "text"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
+Picture = Literal["machine", "timeline"]
+PICTURES: Final[dict[str, tuple[Format, ...]]] = {"machine": FORMATS, "timeline": ("svg", "png")}
 
 
 @overload
-def render(log_or_run: object = None, *, table: Table = TABLE, format: Literal["png"], fold: bool = False) -> bytes: ...
-@overload
-def render(
-    log_or_run: object = None, *, table: Table = TABLE, format: TextFormat = "mermaid", fold: bool = False
-) -> str: ...
-@overload
-def render(log_or_run: object = None, *, table: Table = TABLE, format: Format, fold: bool = False) -> str | bytes: ...
 def render(
     log_or_run: object = None,
     *,
+    kind: Picture = "machine",
+    table: Table = TABLE,
+    format: Literal["png"],
+    fold: bool = False,
+) -> bytes: ...
+@overload
+def render(
+    log_or_run: object = None,
+    *,
+    kind: Picture = "machine",
+    table: Table = TABLE,
+    format: TextFormat = "mermaid",
+    fold: bool = False,
+) -> str: ...
+@overload
+def render(
+    log_or_run: object = None,
+    *,
+    kind: Picture = "machine",
+    table: Table = TABLE,
+    format: Format,
+    fold: bool = False,
+) -> str | bytes: ...
+def render(
+    log_or_run: object = None,
+    *,
+    kind: Picture = "machine",
     table: Table = TABLE,
     format: Format = "mermaid",  # noqa: A002 - the public name, as in the command line
     fold: bool = False,
@@ -38,12 +61,15 @@ def render(
     """Draw `table`; with `log_or_run`, what it walked is counted and timed, and what it never walked is faint.
 
     log_or_run: a log, a run, or a list of records; None draws the table alone.
+    kind: "machine" is that; "timeline" draws who was busy when in the run (as "svg" or "png").
     format: "mermaid", "dot", "svg" or "text" give str; "png" gives bytes and needs `looplatch[diagrams]`.
     fold: moves that stay are counted instead of listed.
-    The same arguments give the same result. Raises UsageError for an unknown format, for a log or run that is none or
-    that ran on another table, and where the packages of the extra are missing.
+    The same arguments give the same result. Raises UsageError for an unknown kind or format, for a log or run that is
+    none, that is missing, or that ran on another table, and where the packages of the extra are missing.
     """
-    check_format(format)
+    check_format(format, kind)
+    if kind == "timeline":
+        return _painted(timeline_svg(_given(log_or_run, kind)), format)
     overlay = None if log_or_run is None else Overlay(kind=Kind.RUN, walks=(walk_of(log_or_run, table),))
     return _drawn(graph_of(table, overlay, fold=fold), format)
 
@@ -116,10 +142,20 @@ def coverage(
     return _drawn(graph_of(table, overlay, fold=fold), format)
 
 
-def check_format(format: str) -> None:  # noqa: A002 - as the argument it checks
-    """Raise UsageError where `format` is none of FORMATS."""
+def check_format(format: str, kind: str = "machine") -> None:  # noqa: A002 - as the argument it checks
+    """Raise UsageError where `kind` is no picture, or is not drawn as `format`."""
+    if kind not in PICTURES:
+        raise UsageError("kind", f"{kind!r} is not known", f"Take one of {', '.join(PICTURES)}")
     if format not in FORMATS:
-        raise UsageError("format", f"{format!r} is not known", f"Take one of {', '.join(FORMATS)}")
+        raise UsageError("format", f"{format!r} is not known", f"Take one of {', '.join(PICTURES[kind])}")
+    if format not in PICTURES[kind]:
+        raise UsageError("format", f"a {kind} is not drawn as {format!r}", f"Take one of {', '.join(PICTURES[kind])}")
+
+
+def _given(log_or_run: object, kind: Picture) -> object:
+    if log_or_run is None:
+        raise UsageError("log_or_run", f"a {kind} needs a run", "Give a log, a run, or a list of records")
+    return log_or_run
 
 
 def _drawn(graph: Graph, format: Format) -> str | bytes:  # noqa: A002 - as the argument it is
@@ -128,9 +164,11 @@ def _drawn(graph: Graph, format: Format) -> str | bytes:  # noqa: A002 - as the 
             return mermaid(graph)
         case "dot":
             return dot(graph)
-        case "svg":
-            return svg(graph)
-        case "png":
-            return png(svg(graph))
         case "text":
             return text(graph)
+        case "svg" | "png":
+            return _painted(svg(graph), format)
+
+
+def _painted(picture: str, format: Format) -> str | bytes:  # noqa: A002 - as the argument it is
+    return png(picture) if format == "png" else picture

@@ -1,16 +1,15 @@
 """A graph as SVG, laid out by looplatch itself: no other program or package takes part."""
 
 from collections.abc import Iterable
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import quoteattr
 
 from looplatch.diagrams.graph import Graph, NodeKind
 from looplatch.diagrams.layout import sheet_of
+from looplatch.diagrams.markup import box, escaped, number, opening
 from looplatch.diagrams.overlay import Tone
 from looplatch.diagrams.palette import FAINT, FLOW, INK, PAPER, colour_of, ink_of
 from looplatch.diagrams.sheet import Card, Label, Point, Route, Sheet
 
-FONT = "'IBM Plex Mono','DejaVu Sans Mono','Liberation Mono',Menlo,Consolas,monospace"
-NAMESPACE = "http://www.w3.org/2000/svg"
 CORNER = 7.0  # radius of a route's corners
 HEAD = 7.0  # length of an arrowhead
 _LOW = (Tone.NEVER, Tone.MISSED)
@@ -22,13 +21,12 @@ def svg(graph: Graph) -> str:
 
 
 def _page(sheet: Sheet) -> str:
-    width, height = _number(sheet.width), _number(sheet.height)
+    width, height = number(sheet.width), number(sheet.height)
     # What a run never walked lies under what it walked, and a reason's lines over those without.
     routes = sorted(sheet.routes, key=lambda route: (route.edge.tone not in _LOW, route.edge.reason is not None))
-    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     return "\n".join(
         (
-            f'<svg xmlns="{NAMESPACE}" {size} role="img" aria-label="state diagram" font-family="{FONT}">',
+            opening(sheet.width, sheet.height, "state diagram"),
             f'<rect class="page" width="{width}" height="{height}" rx="8" fill="{PAPER}"/>',
             *_frame(sheet),
             *_start(sheet),
@@ -47,7 +45,7 @@ def _frame(sheet: Sheet) -> Iterable[str]:
     if sheet.frame is not None:
         corner, end = sheet.frame
         yield (
-            f'<rect class="frame" {_box(corner.x, corner.y, end.x - corner.x, end.y - corner.y)} rx="10" fill="none" '
+            f'<rect class="frame" {box(corner.x, corner.y, end.x - corner.x, end.y - corner.y)} rx="10" fill="none" '
             f'stroke="{FLOW}" stroke-dasharray="2 4"/>'
         )
 
@@ -58,11 +56,11 @@ def _start(sheet: Sheet) -> Iterable[str]:
         if not card.node.initial:
             continue
         if index:
-            yield f'<circle cx="{_number(card.x)}" cy="{_number(card.y)}" r="5" fill="{INK}"/>'
+            yield f'<circle cx="{number(card.x)}" cy="{number(card.y)}" r="5" fill="{INK}"/>'
         else:
-            x, y = _number(card.middle), card.y
-            yield f'<circle cx="{x}" cy="{_number(y - 24)}" r="6" fill="{INK}"/>'
-            yield f'<path d="M{x} {_number(y - 18)}V{_number(y - HEAD)}" stroke="{INK}" stroke-width="1.5"/>'
+            x, y = number(card.middle), card.y
+            yield f'<circle cx="{x}" cy="{number(y - 24)}" r="6" fill="{INK}"/>'
+            yield f'<path d="M{x} {number(y - 18)}V{number(y - HEAD)}" stroke="{INK}" stroke-width="1.5"/>'
             yield f'<path d="{_triangle(Point(card.middle, y - 18), Point(card.middle, y))}" fill="{INK}"/>'
 
 
@@ -77,7 +75,7 @@ def _line(route: Route) -> str:
     *before, last = route.points
     tip = _short_of(before[-1], last, HEAD - 1)
     hint = "\n".join(line.row.name for line in route.edge.lines)
-    return f'<path class="edge" d="{_rounded((*before, tip))}" {_stroke(route)}><title>{_escaped(hint)}</title></path>'
+    return f'<path class="edge" d="{_rounded((*before, tip))}" {_stroke(route)}><title>{escaped(hint)}</title></path>'
 
 
 def _bridges(route: Route) -> Iterable[str]:
@@ -87,7 +85,7 @@ def _bridges(route: Route) -> Iterable[str]:
             continue
         first = start if start is route.points[0] else _short_of(end, start, CORNER)
         last = _short_of(start, end, HEAD - 1 if end is route.points[-1] else CORNER)
-        d = f'd="M{_number(first.x)} {_number(first.y)}H{_number(last.x)}"'
+        d = f'd="M{number(first.x)} {number(first.y)}H{number(last.x)}"'
         yield f'<path {d} stroke="{PAPER}" stroke-width="6"/><path {d} {_stroke(route)}/>'
 
 
@@ -99,17 +97,17 @@ def _triangle(start: Point, tip: Point) -> str:
     base = _short_of(start, tip, HEAD)
     across_x, across_y = (tip.y - base.y) / 2, (base.x - tip.x) / 2
     corners = (tip, Point(base.x + across_x, base.y + across_y), Point(base.x - across_x, base.y - across_y))
-    return "M" + "L".join(f"{_number(corner.x)} {_number(corner.y)}" for corner in corners) + "Z"
+    return "M" + "L".join(f"{number(corner.x)} {number(corner.y)}" for corner in corners) + "Z"
 
 
 def _rounded(points: tuple[Point, ...]) -> str:
     """A line through `points` with round corners."""
-    parts = [f"M{_number(points[0].x)} {_number(points[0].y)}"]
+    parts = [f"M{number(points[0].x)} {number(points[0].y)}"]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
         start, end = _short_of(before, corner, CORNER), _short_of(after, corner, CORNER)
-        parts.append(f"L{_number(start.x)} {_number(start.y)}")
-        parts.append(f"Q{_number(corner.x)} {_number(corner.y)} {_number(end.x)} {_number(end.y)}")
-    parts.append(f"L{_number(points[-1].x)} {_number(points[-1].y)}")
+        parts.append(f"L{number(start.x)} {number(start.y)}")
+        parts.append(f"Q{number(corner.x)} {number(corner.y)} {number(end.x)} {number(end.y)}")
+    parts.append(f"L{number(points[-1].x)} {number(points[-1].y)}")
     return "".join(parts)
 
 
@@ -131,9 +129,9 @@ def _card(card: Card) -> str:
         fill = "#fef08a"
     colour = FAINT if node.tone is Tone.NEVER else ink_of(node.tone)
     width = "2.4" if node.kind is NodeKind.FINAL else "1.4"
-    place = f"data-state={quoteattr(node.name)} {_box(card.x, card.y, card.width, card.height)}"
+    place = f"data-state={quoteattr(node.name)} {box(card.x, card.y, card.width, card.height)}"
     return f'<rect class="state" {place} rx="8" fill="{fill}" stroke="{colour}" stroke-width="{width}"{dashes}/>' + (
-        f'<rect class="share" {_box(card.x + 8, card.bottom - 6, max(node.share * (card.width - 16), 1.0), 4)} rx="2" '
+        f'<rect class="share" {box(card.x + 8, card.bottom - 6, max(node.share * (card.width - 16), 1.0), 4)} rx="2" '
         'fill="#93c5fd"/>'
         if node.share >= 0.001
         else ""
@@ -143,21 +141,8 @@ def _card(card: Card) -> str:
 def _label(label: Label) -> str:
     anchor = ' text-anchor="end"' if label.ends else ""
     weight = ' font-weight="bold"' if label.bold else ""
-    hint = f"<title>{_escaped(label.hint)}</title>" if label.hint else ""
+    hint = f"<title>{escaped(label.hint)}</title>" if label.hint else ""
     return (
-        f'<text x="{_number(label.x)}" y="{_number(label.y)}" font-size="{_number(label.size)}"'
-        f"{anchor}{weight} fill={quoteattr(label.colour)}>{_escaped(label.text)}{hint}</text>"
+        f'<text x="{number(label.x)}" y="{number(label.y)}" font-size="{number(label.size)}"'
+        f"{anchor}{weight} fill={quoteattr(label.colour)}>{escaped(label.text)}{hint}</text>"
     )
-
-
-def _escaped(text: str) -> str:
-    """`text` as XML may hold it."""
-    return escape("".join(char if char.isprintable() or char == "\n" else "\ufffd" for char in text))
-
-
-def _box(x: float, y: float, width: float, height: float) -> str:
-    return f'x="{_number(x)}" y="{_number(y)}" width="{_number(width)}" height="{_number(height)}"'
-
-
-def _number(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")

@@ -14,7 +14,7 @@ import pytest
 import looplatch
 from looplatch.cli import main
 from looplatch.cli.exits import Exit
-from looplatch.diagrams import coverage, diff, render
+from looplatch.diagrams import coverage, diff, render, timeline_svg
 from looplatch.testing import ScriptedAPI, error, reply, text, thinking, tool_use
 from looplatch.verification import verify
 
@@ -323,6 +323,19 @@ def test_diagram_lays_two_logs_or_many_over_the_table(ask: Ask, log: Path) -> No
     code, out, err = ask("diagram", "--format", "text", "--coverage", log, log, log)
     assert (code, out, err) == (Exit.GOOD, coverage([read] * 3, format="text"), "")
     assert "rows walked, by 3 runs\n" in out
+
+
+def test_diagram_draws_the_timeline_of_a_run(ask: Ask, log: Path) -> None:
+    assert ask("diagram", "--kind", "timeline", "--log", log) == (Exit.GOOD, timeline_svg(looplatch.read(log)), "")
+    code, out, err = ask("diagram", "--kind", "timeline")
+    assert (code, out, err) == (
+        Exit.USAGE,
+        "",
+        "looplatch: --kind: a timeline is of one run. Name its log with --log\n",
+    )
+    code, out, err = ask("diagram", "--kind", "timeline", "--log", log, "--format", "dot")
+    assert (code, out) == (Exit.USAGE, "")
+    assert "a timeline is not drawn as 'dot'" in err
 
 
 def test_diagram_lays_a_log_over_the_table(ask: Ask, log: Path) -> None:

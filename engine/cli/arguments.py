@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from looplatch.cli.exits import Exit
-from looplatch.diagrams import FORMATS
+from looplatch.diagrams import FORMATS, PICTURES
 
 DEFAULT_MODEL: Final = "claude-sonnet-5"
 
@@ -66,7 +66,8 @@ def parser_for(commands: Commands) -> argparse.ArgumentParser:
     redact.add_argument("--seq", metavar="N", type=int, required=True, help="the record's number")
 
     diagram = add("diagram", "draw the machine, and a run on it", commands.diagram)
-    diagram.add_argument("--format", choices=FORMATS, help="by the suffix of the output file, or mermaid")
+    diagram.add_argument("--kind", choices=PICTURES, default="machine", help="what is drawn (%(default)s)")
+    diagram.add_argument("--format", choices=FORMATS, help="by the suffix of the output file, or the kind's usual one")
     what = diagram.add_mutually_exclusive_group()
     what.add_argument("--log", metavar="LOG", type=Path, help="a run, to be drawn over the table")
     what.add_argument("--diff", metavar=("A", "B"), nargs=2, type=Path, help="two runs, in two colours")

@@ -8,7 +8,7 @@ from typing import Final
 from looplatch.audit import read
 from looplatch.cli.exits import Exit
 from looplatch.cli.screen import Screen
-from looplatch.diagrams import Format, coverage, diff, render
+from looplatch.diagrams import PICTURES, Format, coverage, diff, render
 from looplatch.states.errors import UsageError
 
 _SUFFIXES: Final[dict[str, Format]] = {
@@ -25,7 +25,11 @@ _SUFFIXES: Final[dict[str, Format]] = {
 def perform(given: argparse.Namespace) -> Exit:
     """Draw, and write it to the file or to standard output."""
     output: Path | None = given.output
-    chosen: Format = given.format or (_SUFFIXES.get(output.suffix.lower()) if output is not None else None) or "mermaid"
+    chosen: Format = (
+        given.format
+        or (_SUFFIXES.get(output.suffix.lower()) if output is not None else None)
+        or PICTURES[given.kind][0]
+    )
     if chosen == "png" and output is None and sys.stdout.isatty():
         raise UsageError("--format png", "a terminal cannot show it", "Name a file with -o")
     drawn = _drawn(given, chosen)
@@ -40,12 +44,14 @@ def perform(given: argparse.Namespace) -> Exit:
 
 def _drawn(given: argparse.Namespace, chosen: Format) -> str | bytes:
     fold: bool = given.fold
+    if given.kind != "machine" and given.log is None:
+        raise UsageError("--kind", f"a {given.kind} is of one run", "Name its log with --log")
     if given.diff is not None:
         a, b = given.diff
         return diff(read(a), read(b), names=(str(a), str(b)), format=chosen, fold=fold)
     if given.coverage is not None:
         return coverage((read(file) for file in given.coverage), format=chosen, fold=fold)
-    return render(None if given.log is None else read(given.log), format=chosen, fold=fold)
+    return render(None if given.log is None else read(given.log), kind=given.kind, format=chosen, fold=fold)
 
 
 def _write(output: Path, content: bytes) -> None:
