@@ -2,6 +2,7 @@
 
 import importlib.util
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Final
 
 import attrs
@@ -11,6 +12,7 @@ from looplatch.states.context import TOTALS
 from looplatch.states.errors import UsageError
 
 _NOTHING: Final = dict.fromkeys(TOTALS, 0)
+_KINDS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
 @attrs.frozen(kw_only=True)
@@ -75,6 +77,27 @@ def cost_usd(pricer: Pricer | None, model: str, micro_usd: int) -> float | None:
 
 def _by_table(model: str, tokens: Mapping[str, int]) -> int | None:
     """The cost by the table of genai-prices; None for a model that it does not know."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    try:
+        _, known = get_snapshot().find_provider_model(model, None, "anthropic", None)
+    except LookupError:
+        return None
+    prices = known.prices
+    if isinstance(prices, list):  # they depend on the day
+        return _calculated(model, tokens)
+    rates = (prices.input_mtok, prices.output_mtok, prices.cache_read_mtok, prices.cache_write_mtok)
+    # Flat prices are multiplied here: the package's own way takes hundreds of microseconds, which is a turn's worth.
+    cost = Decimal(0)
+    for name, rate in zip(_KINDS, rates, strict=True):
+        if not isinstance(rate, Decimal):  # it depends on how much there is, or is not told
+            return _calculated(model, tokens)
+        if count := tokens[name]:
+            cost += count * rate
+    return round(cost)
+
+
+def _calculated(model: str, tokens: Mapping[str, int]) -> int:
     from genai_prices import Usage, calc_price
 
     whole = tokens["input_tokens"] + tokens["cache_read_tokens"] + tokens["cache_write_tokens"]
@@ -84,7 +107,4 @@ def _by_table(model: str, tokens: Mapping[str, int]) -> int | None:
         cache_read_tokens=tokens["cache_read_tokens"],
         cache_write_tokens=tokens["cache_write_tokens"],
     )
-    try:
-        return round(calc_price(usage, model_ref=model, provider_id="anthropic").total_price * 1_000_000)
-    except LookupError:
-        return None
+    return round(calc_price(usage, model_ref=model, provider_id="anthropic").total_price * 1_000_000)

@@ -5,6 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from genai_prices import Usage, calc_price
+from genai_prices.data_snapshot import get_snapshot
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from looplatch import Limits, Loop, Price, UsageError
 from looplatch.model.spending import Held, cache_miss, held, spending
@@ -80,6 +84,22 @@ def test_the_table_knows_what_a_model_costs(spent: dict[str, int], micro_usd: in
     priced = pricer(None, models=[MODEL], needed=False)
     assert priced is not None
     assert priced(MODEL, spent) == micro_usd
+
+
+COUNTS = st.integers(0, 10**9)
+
+
+@pytest.mark.parametrize("model", [info.id for info in get_snapshot().find_provider(None, "anthropic", None).models])
+@settings(max_examples=10, deadline=None)
+@given(COUNTS, COUNTS, COUNTS, COUNTS)
+def test_each_price_of_the_table_is_the_packages_own(model: str, new: int, out: int, read: int, write: int) -> None:
+    """Flat prices, tiers, prices of a date, and those that are not told for every kind."""
+    usage = Usage(input_tokens=new + read + write, output_tokens=out, cache_read_tokens=read, cache_write_tokens=write)
+    usd = calc_price(usage, model, provider_id="anthropic").total_price
+    priced = pricer(None, models=[model], needed=True)
+    assert priced is not None
+    spent = tokens(input=new, output=out, cache_read=read, cache_write=write)
+    assert priced(model, spent) == round(usd * MILLION)
 
 
 def test_a_model_that_the_table_does_not_know_has_no_price() -> None:
