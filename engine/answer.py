@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from looplatch.blocks import read_block
 from looplatch.calls import Calls
@@ -64,6 +64,7 @@ class Answer:
         self._moved_on = 0
         self._kept: dict[int, Kept] = {}  # finished blocks by index, encoded once
         self._own_ids: dict[int, str] = {}  # the ids of the calls, as they stand in the history
+        self._given_way = 0  # how many calls were given their first steps
         self._unfinished: list[Kept] = []  # the texts that the model did not finish
         self.joined = False
         self.shown = False  # to the hook that is shown each answer
@@ -146,6 +147,9 @@ class Answer:
         """The next event of the stream; `_WOKEN` when something else wants the driver first."""
         changed = self._at.outbox.changed
         if self._reading is None:
+            await self._give_way()
+            if self.calls.settled:
+                return await stream.read() if not self._at.outbox else _WOKEN
             self._reading = asyncio.ensure_future(stream.read())
             self._reading.add_done_callback(lambda _: changed.set())
         changed.clear()
@@ -156,6 +160,16 @@ class Answer:
             reading, self._reading = self._reading, None
             return reading.result()
         return _WOKEN
+
+    async def _give_way(self) -> None:
+        """Let a new call begin, and end if its tool waits for nothing: no task has to read beside it then."""
+        if self._given_way < len(self._own_ids):
+            self._given_way = len(self._own_ids)
+            for _ in range(_STEPS_OF_A_CALL):
+                if self.calls.settled:
+                    break
+                await asyncio.sleep(0)
+            self.calls.tell()
 
     def _take(self, event: dict[str, Any]) -> None:
         assembly = self._assembly
@@ -337,4 +351,5 @@ class Answer:
             await self._stream.close()
 
 
+_STEPS_OF_A_CALL: Final = 3  # of the event loop: the call's task begins, its tool runs, the call ends
 _WOKEN: dict[str, Any] = {}

@@ -101,6 +101,8 @@ def mend_surrogates(text: str) -> str:
 
     A pair is torn when its halves come in two pieces of a stream; put the pieces together first, then mend.
     """
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

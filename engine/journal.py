@@ -260,7 +260,7 @@ def _clean(event: Event) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    if value is None or isinstance(value, bool):
+    if value is None or isinstance(value, bool) or (type(value) is int and -MAX_INT <= value <= MAX_INT):
         return value
     if isinstance(value, int):
         return max(-MAX_INT, min(value, MAX_INT))

@@ -4,7 +4,7 @@ It takes an event and returns a `Move`: which row held, what every guard said, w
 commands that follow. It performs nothing, and knows neither clock nor chance.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -79,14 +79,34 @@ class _CompiledRow(transitions.Transition):
         if event_data.kwargs["row"] is not self.row:
             return False
         if self.dest is not None:
-            event_data.machine.set_state(self.dest, event_data.model)
+            setattr(event_data.model, event_data.machine.model_attribute, self.dest)
         return True
+
+
+class _CompiledEvent(transitions.Event):
+    """An event as `transitions` takes it: no queue, and no callbacks around it either."""
+
+    def trigger(self, model: object, *args: Any, **kwargs: Any) -> bool:
+        """Have the first row execute that will, of those that leave the model's state; False if there is none."""
+        data = transitions.EventData(None, self, self.machine, model, args, kwargs)
+        rows = self.transitions.get(getattr(model, self.machine.model_attribute), ())
+        return any(row.execute(data) for row in rows)
 
 
 class _Compiled(transitions.Machine):
     """A table as `transitions` takes it."""
 
     transition_cls = _CompiledRow
+    event_cls = _CompiledEvent
+
+
+@attrs.frozen
+class _Choice:
+    """The alternatives of one state and event: the questions in the table's order, and what asks `transitions`."""
+
+    questions: tuple[tuple[str, Callable[[Context, Any], bool]], ...]
+    rows: tuple[Transition, ...]
+    trigger: Callable[..., bool]
 
 
 class Machine:
@@ -97,7 +117,7 @@ class Machine:
         self._start = {counter.name: counter.start for counter in table.counters}
         self._states = {str(state): state for state in table.states}
         self._counters = {counter.name: counter for counter in table.counters}
-        self._machine = _Compiled(
+        machine = _Compiled(
             model=None,
             states=[str(state) for state in table.states],
             initial=str(table.initial),
@@ -108,12 +128,20 @@ class Machine:
         for state in table.states:
             for row in table.rows:
                 if state in row.sources:
-                    self._machine.add_transition(
+                    machine.add_transition(
                         row.event.__name__,
                         str(state),
                         None if row.target is None else str(row.target),
                         row=row,
                     )
+        self._choices = {
+            (str(state), kind): _Choice(
+                tuple((row.guard.name, row.guard.test) for row in rows), rows, machine.events[kind.__name__].trigger
+            )
+            for state in table.states
+            for kind in {row.event for row in table.rows}
+            if (rows := table.alternatives(state, kind))
+        }
 
     def start(self, context: Context) -> Cursor:
         """Return a cursor in the initial state."""
@@ -131,11 +159,11 @@ class Machine:
         """
         source, context = self._states[cursor.state], cursor.context
         kind = type(event)
-        rows = self.table.alternatives(source, kind)
-        if not rows:
+        choice = self._choices.get((cursor.state, kind))
+        if choice is None:
             raise IllegalTransition(source, kind.__name__, self.table.legal_events(source))
-        verdicts = tuple([(row.guard.name, row.guard.test(context, event)) for row in rows])
-        taken = [row for row, (_, verdict) in zip(rows, verdicts, strict=True) if verdict is True]
+        verdicts = tuple([(name, test(context, event)) for name, test in choice.questions])
+        taken = [row for row, (_, verdict) in zip(choice.rows, verdicts, strict=True) if verdict is True]
         if len(taken) != 1:
             raise NoGuardPassed(source, kind.__name__, dict(verdicts), self.table.legal_events(source))
         row = taken[0]
@@ -146,7 +174,7 @@ class Machine:
                 spent.name, bound, row.name, state=source, event=kind.__name__, verdicts=dict(verdicts), legal=legal
             )
         change = self._change(context, row, event)
-        if self._machine.events[kind.__name__].trigger(cursor, row=row) is not True:
+        if choice.trigger(cursor, row=row) is not True:
             raise NoGuardPassed(source, kind.__name__, dict(verdicts), self.table.legal_events(source))
         if change:
             cursor.context = context.changed(change)

@@ -212,6 +212,8 @@ class Run:
         if self._driver is None:
             return  # it could not be opened: there is nothing to end
         if self._ending is None:
+            if event is not None:
+                self._driver.performer.stop_tools()  # before another one can start
             self._ending = asyncio.ensure_future(self._end_now(self._driver, event))
         await _undisturbed(self._ending)
 

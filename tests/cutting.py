@@ -142,7 +142,7 @@ class Work:
             calls = self.scene.calls
             assert ctx.tool_use_id not in calls, "nothing runs twice"
             calls[ctx.tool_use_id] = Ran(began=True, read_only=read_only)
-            await rounds(12 if given["n"] == 1 else 2)  # long enough for the next call to begin beside it
+            await rounds(20 if given["n"] in (1, 6) else 2)  # long enough for what comes next to begin beside it
             ctx.progress("half")
             await rounds(2)
             calls[ctx.tool_use_id] = Ran(began=True, returned=True, read_only=read_only)

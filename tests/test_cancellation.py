@@ -256,7 +256,7 @@ def recorded(scene: Scene, name: str, body: Callable[[], Any], *, read_only: boo
 def test_a_tool_that_finishes_in_the_same_tick_keeps_its_result(way: str, first_reads: bool) -> None:
     def tools(scene: Scene, cut: Callable[[], None]) -> list[Tool]:
         async def body() -> None:
-            await rounds(3)
+            await rounds(12)  # until the second call has come
             cut()
 
         async def none() -> None:

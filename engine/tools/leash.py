@@ -100,8 +100,14 @@ async def leashed(
             task.cancel()  # now: its first step may be nearer than our own
         wake(Stop.ABORTED)
 
-    task = loop.create_task(_kept(begin), name=name)
-    task.add_done_callback(lambda _: wake(None))
+    async def run() -> _Kept:
+        try:
+            return await _kept(begin)
+        finally:
+            wake(None)  # a step of the event loop before the callback of a task that has ended
+
+    task = loop.create_task(run(), name=name)
+    task.add_done_callback(lambda _: wake(None))  # it may end without a first step
     forget = abort.on_set(stop_now)
     bound = None if timeout_s is None else timer(timeout_s, lambda: wake(Stop.TIMED_OUT))
     cancelled: asyncio.CancelledError | None = None
