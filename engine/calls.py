@@ -7,13 +7,17 @@ from typing import Any
 
 import attrs
 
+from looplatch.agents.parentage import PARENTAGE, Earlier, Parentage
+from looplatch.blocks import ToolUseBlock
+from looplatch.encoding import copied
 from looplatch.hooking import HookLeft, call_hook
 from looplatch.hooks import Allow, Deny, ToolOutcomeContext, hook_name
 from looplatch.kept import Kept
 from looplatch.messages import ToolMessage, ToolPhase
 from looplatch.permission import Permission, own_input
-from looplatch.states.record import Record
-from looplatch.tools import AbortSignal, Call, CallCancelled, Denial, Outcome, Scheduler, execute, not_started
+from looplatch.recovery.past import SUSPENDED
+from looplatch.recovery.waiting import waiting
+from looplatch.tools import AbortSignal, Asked, Call, CallCancelled, Denial, Outcome, Scheduler, execute, not_started
 from looplatch.tools.results import with_reference
 from looplatch.workplace import Workplace
 
@@ -24,7 +28,7 @@ class PastCall:
 
     call: as it ran, or may run. outcome: None if it is to run, or waits. result: the tool_result block that the log
     knows. begun: its tool was started. permitted: it may run. awaited: an approval is. edited: the commitment to the
-    input that it was given in the place of the model's.
+    input that it was given in the place of the model's. earlier: what is known of the run inside it.
     """
 
     call: Call
@@ -34,6 +38,7 @@ class PastCall:
     permitted: bool = False
     awaited: bool = False
     edited: str | None = None
+    earlier: Earlier | None = None
 
 
 class Calls:
@@ -47,6 +52,7 @@ class Calls:
         self._named = -1  # the last block that an effect record has named
         self._restored = 0  # the blocks of an answer that an earlier process read
         self._results: dict[str, Kept] = {}
+        self._earlier: dict[str, Earlier] = {}  # what is known of runs inside calls
         self._stopping = False
         self._may_begin = asyncio.Event()
         self._may_begin.set()
@@ -77,6 +83,22 @@ class Calls:
     def awaited(self) -> tuple[Call, ...]:
         """The calls that wait for someone's approval."""
         return self._scheduler.awaited
+
+    @property
+    def pending(self) -> tuple[ToolUseBlock, ...]:
+        """What someone is asked about: the calls that wait, or those that the runs inside them wait for."""
+        own = [call for call in self.awaited if not self._inside(call)]
+        inside = {call.id: self._inside(call) for call in self.awaited if self._inside(call)}
+        shown = waiting(
+            [call.id for call in own], {under: [one.id for one in calls] for under, calls in inside.items()}
+        )
+        blocks = [ToolUseBlock(id=call.id, name=call.name, input=copied(call.input)) for call in own]
+        blocks += [block for calls in inside.values() for block in calls]
+        return tuple(attrs.evolve(block, id=id_) for id_, block in zip(shown, blocks, strict=True))
+
+    def _inside(self, call: Call) -> tuple[ToolUseBlock, ...]:
+        earlier = self._earlier.get(call.id)
+        return () if earlier is None else earlier.pending
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
@@ -117,6 +139,8 @@ class Calls:
             self._results[call.id] = past.result
         if past.edited is not None:
             self._edited[call.id] = past.edited
+        if past.earlier is not None:
+            self._earlier[call.id] = past.earlier
         self._scheduler.restore(call, past.outcome, permitted=past.permitted, awaited=past.awaited, begun=past.begun)
 
     def hold(self) -> None:
@@ -184,13 +208,18 @@ class Calls:
         """The id of a call that was denied, and the run with it."""
         return next((outcome.call.id for outcome in self._scheduler.outcomes if outcome.interrupt), None)
 
-    async def rest(self) -> None:
-        """Start nothing more, and wait for what runs."""
+    async def rest(self) -> bool:
+        """Start nothing more, and wait for what runs. Returns False when the consumer is to be told something first."""
         self._scheduler.hold()
-        while self._scheduler.running:
-            self._at.outbox.changed.clear()
-            await self._at.outbox.changed.wait()
-        self.tell()
+        changed = self._at.outbox.changed
+        while True:
+            changed.clear()
+            self.tell()
+            if self._at.outbox:
+                return False
+            if not self._scheduler.running:
+                return True
+            await changed.wait()
 
     def stop(self) -> None:
         """Ask every tool to end, now; nothing starts any more."""
@@ -207,8 +236,8 @@ class Calls:
             self._permission.give_up()
         self.tell()
 
-    async def _carry_out(self, call: Call, abort: AbortSignal) -> Outcome:
-        """Carry a call out between its two records."""
+    async def _carry_out(self, call: Call, abort: AbortSignal) -> Outcome | Asked:
+        """Carry a call out between its two records. Asked: a run inside it waits for someone's word."""
         await self._may_begin.wait()
         if abort.is_set():
             return not_started(call)
@@ -217,6 +246,8 @@ class Calls:
         asked = self._blocks[call.index].skeleton["commitment"]
         begin = at.journal.tool_begins(call, run, asked, fresh, edited=self._edited.get(call.id))
         at.outbox.push(ToolMessage(phase=ToolPhase.START, tool_use_id=call.id, name=call.name))
+        inside = Parentage(at=at, call=call, begin=begin, earlier=self._earlier.get(call.id, Earlier()))
+        PARENTAGE.set(inside)  # of this task, and of that of the tool
         try:
             if not call.read_only:
                 await at.journal.log.sync()
@@ -231,22 +262,33 @@ class Calls:
         except BaseException as error:
             ended: object = getattr(error, "outcome", None)
             if isinstance(ended, Outcome):
-                self._end(begin, ended)
+                self._end(inside, ended)
             else:
-                at.journal.ends(begin, type(error).__name__)
+                at.journal.ends(begin, type(error).__name__, inside.spent())
             raise
-        outcome = self._end(begin, outcome)
+        if inside.pending and not outcome.is_error:
+            self._suspend(inside)
+            return Asked()
+        outcome = self._end(inside, outcome)
         await self._show(outcome, abort)
         return outcome
 
-    def _end(self, begin: Record, outcome: Outcome) -> Outcome:
+    def _suspend(self, inside: Parentage) -> None:
+        """Record that a run inside a call waits for someone's word."""
+        journal, pending = self._at.journal, inside.pending
+        kept = journal.keep_value([attrs.asdict(block) for block in pending])
+        named = {"awaited": [block.id for block in pending], "pending": kept.hex, "bytes": kept.size}
+        journal.ends(inside.begin, SUSPENDED, {**named, **inside.spent()})
+        self._earlier[inside.call.id] = inside.known()
+
+    def _end(self, inside: Parentage, outcome: Outcome) -> Outcome:
         """Record the end of a call. Returns its outcome, which names where a result is kept that was cut to be sent."""
         journal, full = self._at.journal, None
         if outcome.full_text is not None:
             full = journal.keep_value(outcome.full_text)
             if self._at.plan.payloads == "keep":
                 outcome = attrs.evolve(outcome, content=with_reference(outcome.content, full.hex))
-        journal.tool_ends(begin, outcome, self.result(outcome), full)
+        journal.tool_ends(inside.begin, outcome, self.result(outcome), full, inside.spent())
         return outcome
 
     async def _show(self, outcome: Outcome, abort: AbortSignal) -> None:

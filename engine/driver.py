@@ -39,6 +39,7 @@ class Driver:
     def restore(self, state: State, context: Context, terminal: Terminal | None) -> None:
         """Stand where an earlier process left the run; one that has ended is only finished."""
         self._cursor = Cursor(state=str(state), context=context)
+        self.at.budget.context = context
         self.terminal = terminal
         if terminal is not None:
             self._commands.append(Finish())
@@ -67,13 +68,14 @@ class Driver:
 
     def send(self, event: Event) -> None:
         """Move by `event`: its record is written, and its commands wait. A refused event is recorded, and raised."""
-        event = self.performer.noting.paid(event)
+        event = self.at.budget.told(event)
         try:
             move = MACHINE.send(self._cursor, event)
         except RefusedEvent as refused:
             record = self.at.journal.rejected(self.state, event, tuple(refused.verdicts.items()))
             self.at.outbox.push(TransitionMessage(record=record))
             raise
+        self.at.budget.context = self._cursor.context
         record = self.at.journal.move(move)
         self._event = event
         self._commands.extend(move.commands)
@@ -96,7 +98,7 @@ class Driver:
                     return
                 if self._pausing and self._commands[0].answers:
                     await self._pause()
-                    continue
+                    continue  # unless there is something to hand out first
                 self._step = self._begin(self._commands.popleft())
                 continue
             event = await self._step()
@@ -107,7 +109,8 @@ class Driver:
 
     async def _pause(self) -> None:
         """Rest in this state: what was begun ends, and nothing else is performed until the run is resumed."""
-        await self.performer.rest()
+        if not await self.performer.rest():
+            return
         self._pausing = False
         self.send(on.RunPaused())
         self._commands.clear()

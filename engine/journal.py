@@ -4,7 +4,7 @@ Records hold names, numbers and commitments. Contents (texts, inputs, results) g
 never into a record.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from looplatch.audit.protocol import AuditLog, Commitment
@@ -18,6 +18,7 @@ from looplatch.states.secrets import Secrets
 from looplatch.states.state import State
 from looplatch.tools import Call, Outcome
 
+NOTHING: Mapping[str, Any] = {}
 _NAME_LIMIT = 256  # characters of a name from outside that a record keeps
 
 
@@ -185,8 +186,18 @@ class Journal:
             },
         )
 
-    def tool_ends(self, begin: Record, outcome: Outcome, result: Kept, full: Commitment | None) -> Record:
-        """A tool ended, one way or another. `full`: the whole text of a result that was too long to be sent."""
+    def tool_ends(
+        self,
+        begin: Record,
+        outcome: Outcome,
+        result: Kept,
+        full: Commitment | None,
+        inside: Mapping[str, Any] = NOTHING,
+    ) -> Record:
+        """A tool ended, one way or another. `full`: the whole text of a result that was too long to be sent.
+
+        `inside`: what is to be said of a run that its call has made.
+        """
         return self.ends(
             begin,
             str(outcome.cause),
@@ -196,6 +207,7 @@ class Journal:
                 "result": result.skeleton["commitment"],
                 "bytes": result.skeleton["bytes"],
                 "full": None if full is None else {"commitment": full.hex, "bytes": full.size},
+                **inside,
             },
         )
 

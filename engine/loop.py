@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
+from looplatch.agents.tool import agent_tool
 from looplatch.audit import Log
 from looplatch.audit.protocol import Durability, Entropy, Payloads
 from looplatch.clock import SystemClock
@@ -28,7 +29,7 @@ from looplatch.states.errors import UsageError
 from looplatch.states.limits import Limits
 from looplatch.states.secrets import SECRETS, Secrets
 from looplatch.states.state import WORKING, State
-from looplatch.tools import Toolbox, offered
+from looplatch.tools import Tool, Toolbox, offered
 from looplatch.workplace import Pauses
 
 
@@ -208,6 +209,17 @@ class Loop:
                 deadline_s=_checked_deadline(deadline_s),
             ),
         )
+
+    def as_tool(self, name: str, description: str) -> Tool:
+        """This loop as a tool of another one: a sub-agent, which gets a prompt and answers with its last text.
+
+        Each call is a run with a log of its own, whose genesis names the record of the call; it lies beside the log of
+        the run that calls, as `run.CALL.jsonl`. It only reads if all its tools do; several calls run in parallel then.
+        It spends of what is left to the run that calls, and ends with it. Its messages are handed out by that run, with
+        `parent_tool_use_id`. If it waits for approvals, so does the run that calls, and `resume` of that one goes on
+        with both. Raises UsageError for what cannot be a tool's name.
+        """
+        return agent_tool(self.plan, name, description)
 
     @cached_property
     def _model_client(self) -> ModelClient:

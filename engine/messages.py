@@ -1,4 +1,7 @@
-"""What a run hands to its consumer, in the vocabulary of the Agent SDK, and two kinds of our own."""
+"""What a run hands to its consumer, in the vocabulary of the Agent SDK, and two kinds of our own.
+
+`parent_tool_use_id` names the call of a sub-agent whose run a message comes from; None: it is the run's own.
+"""
 
 from enum import StrEnum
 from typing import Any
@@ -17,6 +20,7 @@ class SystemMessage:
 
     subtype: str
     data: dict[str, Any]
+    parent_tool_use_id: str | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -5,8 +5,6 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import attrs
-
 from looplatch.audit import AuditError
 from looplatch.encoding import encode
 from looplatch.hooks import AfterTools, ToolOutcomeContext, ToolsContext, hook_name
@@ -16,8 +14,7 @@ from looplatch.model import Assembly
 from looplatch.model.reading import read_answer, text_of
 from looplatch.model.spending import spending
 from looplatch.request import RequestParts
-from looplatch.states.context import TOTALS, Context
-from looplatch.states.event import Event, Spending
+from looplatch.states.context import TOTALS
 from looplatch.states.record import Record
 from looplatch.tools import Outcome
 from looplatch.workplace import Workplace
@@ -31,11 +28,6 @@ class Noting:
     def __init__(self, at: Workplace) -> None:
         self._at = at
         self._tasks: set[asyncio.Task[None]] = set()
-        self._unpaid = dict.fromkeys(TOTALS, 0)  # what notes have cost that no event has told of yet
-
-    def restore(self, unpaid: Mapping[str, int]) -> None:
-        """Know what the notes of an earlier process have cost."""
-        self._unpaid = dict(unpaid)
 
     def begin(self, turn: int, text: str, outcomes: Sequence[Outcome]) -> None:
         """Ask the hook, if there is one, about the calls that were just answered."""
@@ -52,17 +44,6 @@ class Noting:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    def paid(self, event: Event) -> Event:
-        """An event that tells of tokens, with those of the notes that have ended since the last one."""
-        if not isinstance(event, Spending) or not any(self._unpaid.values()):
-            return event
-        unpaid, self._unpaid = self._unpaid, dict.fromkeys(TOTALS, 0)
-        return attrs.evolve(event, **{name: getattr(event, name) + unpaid[name] for name in TOTALS})
-
-    def totals(self, context: Context) -> dict[str, int]:
-        """The totals of the run, with those of the notes that no event has told of: there is none after its end."""
-        return {name: getattr(context, name) + self._unpaid[name] for name in TOTALS}
 
     async def _take(self, record: Record, hook: AfterTools, turn: int, text: str, outcomes: Sequence[Outcome]) -> None:
         """Take one note, between its two records."""
@@ -85,7 +66,7 @@ class Noting:
         journal = self._at.journal
         kept = None if note is None else journal.keep_value(note)
         journal.note_ends(record, named(ended), dict(spent), kept)
-        self._unpaid = {name: self._unpaid[name] + spent[name] for name in TOTALS}
+        self._at.budget.add(spent)
         if note:
             data = {"text": note, "turn": context.turn, "tool_use_ids": [call.tool_use_id for call in context.calls]}
             self._at.outbox.push(SystemMessage(subtype="tool_note", data=data))

@@ -27,7 +27,7 @@ from looplatch.workplace import Pauses, Workplace
 
 @attrs.frozen(kw_only=True)
 class Opening:
-    """What one run starts from. `messages` are plain API dicts, checked."""
+    """What one run starts from. `messages` are plain API dicts, checked. `parent`: the record that the run hangs on."""
 
     run_id: str
     messages: Sequence[dict[str, Any]] = attrs.field(repr=False)
@@ -35,6 +35,7 @@ class Opening:
     pauses: Pauses = attrs.field(factory=Pauses)
     log: Path | None = None
     deadline_s: float | None = None
+    parent: Mapping[str, Any] | None = None
 
     def copied(self) -> list[dict[str, Any]]:
         """The messages, made anew."""
@@ -182,7 +183,7 @@ def _genesis(plan: Plan, opening: Opening) -> dict[str, Any]:
         "durability": plan.durability,
         "payloads": plan.payloads,
         "secrets": None if plan.secrets is None else plan.secrets.fields(),
-        "parent": None,
+        "parent": None if opening.parent is None else dict(opening.parent),
     }
 
 

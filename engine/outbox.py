@@ -8,14 +8,17 @@ import attrs
 from looplatch.messages import Message, ToolMessage, ToolPhase
 
 MAX_PROGRESS = 64  # reports of one call that wait; then the newest replaces the last one, and counts what it replaced
+MAX_OFFERED = 16  # messages that wait before sub-agents do
 
 
 class Outbox:
-    """Messages in order. Bounded: all but a tool's progress come from the driver's steps, which wait for the pull."""
+    """Messages in order. Bounded: steps of the driver wait for the pull, progress replaces itself, offers wait."""
 
     def __init__(self) -> None:
         self._messages: deque[Message] = deque()
         self._progress: dict[str, int] = {}  # the reports that wait, by call
+        self._offers = 0  # messages that wait for room
+        self._room = asyncio.Event()
         self.changed = asyncio.Event()  # set by whatever the driver may be waiting for
 
     def __bool__(self) -> bool:
@@ -28,11 +31,24 @@ class Outbox:
         self._messages.append(message)
         self.changed.set()
 
+    async def offer(self, message: Message) -> None:
+        """Add a message that comes from beside the driver, once fewer than `MAX_OFFERED` wait for the consumer."""
+        while len(self._messages) >= MAX_OFFERED:
+            self._room.clear()
+            self._offers += 1
+            try:
+                await self._room.wait()
+            finally:
+                self._offers -= 1
+        self.push(message)
+
     def pop(self) -> Message | None:
         """Take the first message; None where there is none."""
         if not self._messages:
             return None
         message = self._messages.popleft()
+        if self._offers and len(self._messages) < MAX_OFFERED:
+            self._room.set()
         if isinstance(message, ToolMessage) and message.phase is ToolPhase.PROGRESS:
             self._progress[message.tool_use_id] -= 1
         return message

@@ -10,7 +10,6 @@ from looplatch.answer import Answer
 from looplatch.blocks import ToolUseBlock
 from looplatch.compressor import Compressor
 from looplatch.diagnosis import name_trouble
-from looplatch.encoding import copied
 from looplatch.gauge import Gauge
 from looplatch.hooks import Allow, Deny
 from looplatch.messages import SystemMessage
@@ -46,11 +45,11 @@ class Past:
 
     answer: the last one. is_unread: no event tells of it yet. text: of the last whole answer. unanswered: its calls
     have no results in the history. outputs: output tokens at the last continuation. block_reason: why a stop hook
-    blocked. fell_back: the history is fit for the fallback model. unpaid: what notes have cost that no event told of.
+    blocked. fell_back: the history is fit for the fallback model. untold: what was spent that no event told of.
     said: what stop hooks have said of the answer.
     """
 
-    unpaid: Mapping[str, int]
+    untold: Mapping[str, int]
     answer: RestoredAnswer | None = None
     is_unread: bool = False
     text: str | None = None
@@ -95,7 +94,7 @@ class Performer:
         self._block_reason = past.block_reason
         self._fell_back = past.fell_back
         self._said = past.said
-        self.noting.restore(past.unpaid)
+        self._at.budget.restore(past.untold)
 
     def begin(self, command: Command, context: Context, event: Event) -> Step | None:
         """Begin a command. Returns the step to take until it is answered; None when it is done already."""
@@ -263,7 +262,7 @@ class Performer:
         """The calls that wait for approval, once the run is suspended."""
         if not self.suspended or self.answer is None:
             return ()
-        return tuple(ToolUseBlock(id=c.id, name=c.name, input=copied(c.input)) for c in self.answer.calls.awaited)
+        return self.answer.calls.pending
 
     def _answer_history(self) -> tuple[Outcome, ...]:
         """Answer every call in one user message, in call order."""
@@ -318,11 +317,15 @@ class Performer:
 
     # --- from outside
 
-    async def rest(self) -> None:
-        """Let what runs end, start nothing more, and leave the rest to whoever resumes the run."""
-        if self.answer is not None:
-            await self.answer.calls.rest()
+    async def rest(self) -> bool:
+        """Let what runs end, start nothing more, and leave the rest to whoever resumes the run.
+
+        Returns False when the consumer is to be told something first.
+        """
+        if self.answer is not None and not await self.answer.calls.rest():
+            return False
         self.suspended = True
+        return True
 
     def stop_tools(self) -> None:
         """Ask all tools to end, now."""

@@ -9,9 +9,12 @@ from typing import Any
 
 import attrs
 
+from looplatch.agents.parentage import Earlier
 from looplatch.answer import Answer
+from looplatch.blocks import ToolUseBlock
 from looplatch.calls import PastCall
 from looplatch.contents import Contents
+from looplatch.hooks import Allow, Deny
 from looplatch.model import FinishedBlock, ParsedCall
 from looplatch.model.inputs import parse_input
 from looplatch.model.spending import Held
@@ -33,6 +36,7 @@ class RestoredAnswer(Answer):
     """Stands for the answer of an earlier process. `step` makes no call: it says again how the call ended.
 
     approvals: the decisions on its calls so far, by call. awaited: the calls that wait for one.
+    nested: the decisions on calls of the runs inside its calls, by the latter.
     Raises CannotResume where a content is not kept any more. Needs a running event loop, as every answer does.
     """
 
@@ -45,6 +49,7 @@ class RestoredAnswer(Answer):
         turn: int,
         approvals: Mapping[str, PastApproval],
         awaited: frozenset[str],
+        nested: Mapping[str, Mapping[str, PastApproval]],
     ) -> None:
         begin = past.begin
         nothing = ModelRequest(body=b"")  # it is not sent
@@ -55,6 +60,7 @@ class RestoredAnswer(Answer):
         self._contents = contents
         self._approvals = approvals
         self._awaited = awaited
+        self._nested = nested
         self._effect_ended = True
         self._read_again()
         cut = past.ended and self.stop_reason in DECISIONS.cut
@@ -152,12 +158,19 @@ class RestoredAnswer(Answer):
             call = self._edited(call, edited)
         if (said := self._past.results.get(call.id)) is not None:
             return PastCall(call=call, outcome=self._said(call, said, tool), begun=begun, edited=edited)
-        if tool is not None and tool.end is not None:
+        if tool is not None and tool.end is not None and tool.waiting is None:
             return self._ended(call, tool, tool.end, edited)
         if tool is not None:
             again = call.problem is None and (tool.begin["access"] == "read" or _is_idempotent(call))
-            outcome = None if again else _interrupted(call, tool)
-            return PastCall(call=call, outcome=outcome, begun=True, permitted=True, edited=edited)
+            return PastCall(
+                call=call,
+                outcome=None if again else _interrupted(call, tool),
+                begun=True,
+                permitted=True,
+                awaited=again and tool.waiting is not None and call.id in self._awaited,
+                edited=edited,
+                earlier=self._earlier(call, tool),
+            )
         if self._past.end is not None and not self._past.ended and self.joined:
             return PastCall(call=call, outcome=not_started(call))  # the run was stopped before its turn came
         if approval is not None and not approval.allowed:
@@ -165,6 +178,21 @@ class RestoredAnswer(Answer):
             return PastCall(call=call, outcome=denied(call, Denial(message=message, interrupt=approval.interrupt)))
         awaited = approval is None and call.id in self._awaited
         return PastCall(call=call, permitted=approval is not None, awaited=awaited, edited=edited)
+
+    def _earlier(self, call: Call, tool: PastTool) -> Earlier:
+        """What is known of the run inside a call."""
+        waiting = tool.waiting
+        blocks = [] if waiting is None else self._contents.value(waiting["pending"])
+        return Earlier(
+            paid=tool.paid,
+            pending=tuple(ToolUseBlock(**block) for block in blocks),
+            approvals={id_: self._decision(one) for id_, one in self._nested.get(call.id, {}).items()},
+        )
+
+    def _decision(self, past: PastApproval) -> Allow | Deny:
+        if past.allowed:
+            return Allow(None if past.input is None else self._contents.value(past.input))
+        return Deny("" if past.message is None else self._contents.value(past.message), interrupt=past.interrupt)
 
     def _edited(self, call: Call, commitment: str) -> Call:
         given = self._contents.value(commitment)

@@ -38,7 +38,14 @@ class Restoring:
     """Restores one run. All contents are looked up at once, so that nothing is written of a run that lacks some."""
 
     def __init__(
-        self, plan: Plan, log: AuditLog, snapshot: Snapshot, contents: Contents, partial: bool, pauses: Pauses
+        self,
+        plan: Plan,
+        log: AuditLog,
+        snapshot: Snapshot,
+        contents: Contents,
+        partial: bool,
+        pauses: Pauses,
+        accepts_changes: bool,
     ) -> None:
         history = contents.history(snapshot.entries)
         history.tool_use_ids.update(snapshot.tool_use_ids)
@@ -49,6 +56,7 @@ class Restoring:
             outbox=Outbox(),
             partial=partial,
             pauses=pauses,
+            accepts_changes=accepts_changes,
         )
         for learned in snapshot.learned:
             self._at.learn(learned)
@@ -64,10 +72,10 @@ class Restoring:
         if snapshot.summary is not None:
             contents.payload(snapshot.summary.text)
         if self._past is not None:
-            _look_up(self._past, snapshot.approvals, contents)
+            _look_up(self._past, snapshot, contents)
 
-    def driver(self, given: Mapping[str, PastApproval]) -> Driver:
-        """The run's driver, with the moves made that bring it back; `given` are the decisions that are new."""
+    def driver(self, given: Mapping[str, PastApproval], nested: Mapping[str, Mapping[str, PastApproval]]) -> Driver:
+        """The run's driver, with the moves made that bring it back; `given` and `nested` are decisions that are new."""
         at, snapshot, past = self._at, self._snapshot, self._past
         at.outbox.push(announced(at.plan, at.journal.log, resumed=True))
         if self._lost is not None:
@@ -77,7 +85,7 @@ class Restoring:
         driver.performer.compressor.restore(self._staged, self._estimate, self._summary())
         approvals = {**snapshot.approvals, **given}
         awaited = [call for call in snapshot.awaited if call not in approvals]
-        answer = None if past is None else self._answer(past, approvals, awaited)
+        answer = None if past is None else self._answer(past, approvals, awaited, nested)
         cut = 0
         if past is not None and answer is not None and snapshot.state is State.STREAM and not past.ended:
             cut = past.begun
@@ -95,7 +103,7 @@ class Restoring:
                 outputs=snapshot.outputs,
                 block_reason=self._reason,
                 fell_back=snapshot.fell_back,
-                unpaid=snapshot.unpaid,
+                untold=snapshot.unpaid,
                 said=self._said,
             )
         )
@@ -108,8 +116,13 @@ class Restoring:
         return driver
 
     def _answer(
-        self, past: PastAnswer, approvals: Mapping[str, PastApproval], awaited: Sequence[str]
+        self,
+        past: PastAnswer,
+        approvals: Mapping[str, PastApproval],
+        awaited: Sequence[str],
+        nested: Mapping[str, Mapping[str, PastApproval]],
     ) -> RestoredAnswer:
+        before = self._snapshot.nested_approvals
         return RestoredAnswer(
             self._at,
             past,
@@ -117,6 +130,7 @@ class Restoring:
             turn=self._snapshot.context.turn,
             approvals=approvals,
             awaited=frozenset(awaited),
+            nested={call: {**before.get(call, {}), **nested.get(call, {})} for call in (*before, *nested)},
         )
 
     def _leave_behind(self, past: PastAnswer, answer: RestoredAnswer) -> None:
@@ -190,19 +204,21 @@ def _at_hand(snapshot: Snapshot) -> PastAnswer | None:
             return None if state in FINAL else answer
 
 
-def _look_up(past: PastAnswer, approvals: Mapping[str, PastApproval], contents: Contents) -> None:
+def _look_up(past: PastAnswer, snapshot: Snapshot, contents: Contents) -> None:
     """Find all that restoring an answer asks for."""
     for skeleton in (*past.blocks, *past.unfinished, *past.results.values()):
         contents.kept(skeleton)
     for call in past.blocks if past.ended or past.begun else ():
         tool = past.tools.get(call["id"]) if call["type"] == "tool_use" else None
-        if call["type"] == "tool_use" and call["id"] not in past.results and (tool is None or tool.end is None):
-            allowed = approvals.get(call["id"])
+        if call["type"] == "tool_use" and call["id"] not in past.results and (tool is None or tool.is_open):
+            allowed = snapshot.approvals.get(call["id"])
             edited = tool.begin.get("edited") if tool is not None else None if allowed is None else allowed.input
             contents.original(call["commitment"] if edited is None else edited)
-    named = [tool.end.get("result") for tool in past.tools.values() if tool.end is not None]
+    named = [tool.end.get("result") for tool in past.tools.values() if not tool.is_open and tool.end is not None]
     named += [tool.begin.get("edited") for tool in past.tools.values()]
-    named += [text for approval in approvals.values() for text in (approval.message, approval.input)]
+    named += [tool.waiting["pending"] for tool in past.tools.values() if tool.waiting is not None]
+    for approvals in (snapshot.approvals, *snapshot.nested_approvals.values()):
+        named += [text for approval in approvals.values() for text in (approval.message, approval.input)]
     for commitment in named:
         if commitment is not None:
             contents.payload(commitment)

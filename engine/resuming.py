@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from looplatch.approvals import Approval, Approvals, new_approvals
 from looplatch.audit import AuditLog, JsonlLog, Log, MemoryLog, PayloadSource, mirror_to
 from looplatch.audit.payloads import FilePayloads, payloads_of
 from looplatch.audit.prefix import Prefix, prefix_of, read_prefix
@@ -21,27 +22,26 @@ from looplatch.recovery.lost import Lost
 from looplatch.recovery.past import PastApproval
 from looplatch.recovery.resume import CannotResume, Difference, LoopChanged, Snapshot, snapshot_of
 from looplatch.restoring import Restoring
-from looplatch.states.errors import UsageError
 from looplatch.states.verify import verify_lines
 from looplatch.tables import known_table
 from looplatch.workplace import Pauses
-
-Approval = Allow | Deny
 
 
 @attrs.frozen(kw_only=True)
 class Resumption:
     """What a run goes on from, read from its log and checked; nothing is written until it is opened.
 
-    approvals: the decisions that are new. changes: in what the loop is another one, accepted. given_deadline_s: the
-    time that the caller gives, None: what is left of the run's own.
+    approvals: the decisions that are new. changes: in what the loop is another one, accepted, as what may yet be found
+    in sub-agents. given_deadline_s: the time that the caller gives, None: what is left of the run's own. children: the
+    logs of sub-agents, of a run in memory.
     """
 
     kept: Prefix = attrs.field(repr=False)
     payloads: PayloadSource = attrs.field(repr=False)
     snapshot: Snapshot = attrs.field(repr=False)
     changes: tuple[Difference, ...] = ()
-    approvals: Mapping[str, Approval] = attrs.field(factory=dict[str, Approval])
+    approvals: Approvals = attrs.field(factory=lambda: Approvals())
+    children: Mapping[str, AuditLog] = attrs.field(factory=dict[str, AuditLog])
     partial: bool = False
     pauses: Pauses = attrs.field(factory=Pauses)
     lost: Lost = attrs.field(factory=Lost, repr=False)
@@ -73,11 +73,12 @@ class Resumption:
         log = self._reopened(plan)
         try:
             contents = Contents(self.payloads, self.lost, accepted=self.accept_changes)
-            restoring = Restoring(plan, log, self.snapshot, contents, self.partial, self.pauses)
+            restoring = Restoring(plan, log, self.snapshot, contents, self.partial, self.pauses, self.accept_changes)
             given: dict[str, PastApproval] = {}
+            nested: dict[str, dict[str, PastApproval]] = {}
             journal = Journal(log, plan.secrets)
-            log.resume(lambda: journal.told(self._claim(plan, journal, contents, given)))
-            return restoring.driver(given)
+            log.resume(lambda: journal.told(self._claim(plan, journal, contents, given, nested)))
+            return restoring.driver(given, nested)
         except BaseException:
             log.close()
             raise
@@ -85,7 +86,14 @@ class Resumption:
     def _reopened(self, plan: Plan) -> AuditLog:
         mirror = mirror_to()
         if self.kept.file is None:
-            return MemoryLog.reopen(self.kept, self.payloads, clock=plan.clock, entropy=plan.entropy, mirror=mirror)
+            return MemoryLog.reopen(
+                self.kept,
+                self.payloads,
+                clock=plan.clock,
+                entropy=plan.entropy,
+                mirror=mirror,
+                children=self.children,
+            )
         return JsonlLog.reopen(
             self.kept.file,
             self.kept,
@@ -97,11 +105,21 @@ class Resumption:
         )
 
     def _claim(
-        self, plan: Plan, journal: Journal, contents: Contents, given: dict[str, PastApproval]
+        self,
+        plan: Plan,
+        journal: Journal,
+        contents: Contents,
+        given: dict[str, PastApproval],
+        nested: dict[str, dict[str, PastApproval]],
     ) -> dict[str, Any]:
-        """The fields of the `resumed` record; puts the new decisions into `given`."""
+        """The fields of the `resumed` record; puts the new decisions into `given` and `nested`."""
         deadline = self.deadline_s
-        given.update((call, _past(journal, contents, call, approval)) for call, approval in self.approvals.items())
+        given.update((call, _past(journal, contents, call, one)) for call, one in self.approvals.own.items())
+        for under, decided in self.approvals.nested.items():
+            nested[under] = {call: _past(journal, contents, call, one) for call, one in decided.items()}
+            if under not in self.snapshot.approvals:
+                given[under] = PastApproval(call=under, allowed=True)  # the run inside it goes on
+        inside = [{"under": under, **one.fields()} for under, known in nested.items() for one in known.values()]
         return {
             **versions(),
             "durability": plan.durability,
@@ -110,6 +128,7 @@ class Resumption:
             "approvals": [approval.fields() for approval in given.values()],
             "secrets": None if plan.secrets is None else plan.secrets.fields(),
             "changed_contents": sorted(contents.changed),
+            **({"nested": inside} if inside else {}),
         }
 
 
@@ -145,7 +164,8 @@ def read_resumption(
         payloads=payloads,
         snapshot=snapshot,
         changes=changes,
-        approvals=_new(approvals, snapshot),
+        approvals=new_approvals(approvals, snapshot),
+        children=log.child_logs if isinstance(log, Log) else {},
         partial=partial,
         pauses=pauses,
         given_deadline_s=deadline_s,
@@ -159,24 +179,6 @@ def _read(log: str | os.PathLike[str] | Log) -> tuple[Prefix, PayloadSource]:
         return prefix_of(log.lines, log.torn), log.payloads
     file = Path(log.file or "" if isinstance(log, Log) else log).absolute()
     return read_prefix(file), FilePayloads(payloads_of(file))
-
-
-def _new(approvals: Mapping[str, Approval], snapshot: Snapshot) -> dict[str, Approval]:
-    """The decisions that were not given before."""
-    new: dict[str, Approval] = {}
-    for call, approval in approvals.items():
-        if not isinstance(approval, Allow | Deny):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("approvals", f"{approval!r:.200} is no decision", "Give Allow() or Deny('why')")
-        before = snapshot.approvals.get(call)
-        if before is not None and before.allowed is not isinstance(approval, Allow):
-            told = "allowed" if before.allowed else "denied"
-            raise UsageError("approvals", f"the call {call} was {told} already", "Leave it out")
-        if before is None and call not in snapshot.awaited:
-            awaited = ", ".join(snapshot.awaited) or "none"
-            raise UsageError("approvals", f"the call {call!r} is not awaited", f"Awaited are: {awaited}")
-        if before is None:
-            new[call] = approval
-    return new
 
 
 def _past(journal: Journal, contents: Contents, call: str, approval: Approval) -> PastApproval:

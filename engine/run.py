@@ -3,11 +3,11 @@
 import asyncio
 import warnings
 import weakref
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from functools import partial
 from typing import Any, Self
 
-from looplatch.audit import Log
+from looplatch.audit import AuditLog, Log
 from looplatch.driver import Driver
 from looplatch.messages import Message, ResultMessage
 from looplatch.opening import Beginning
@@ -15,6 +15,7 @@ from looplatch.plan import Plan
 from looplatch.ports import Timer
 from looplatch.sealing import finish, result_of
 from looplatch.states import events as on
+from looplatch.states.context import TOTALS
 from looplatch.states.errors import UsageError
 from looplatch.states.event import Event
 from looplatch.states.table import TABLE
@@ -170,6 +171,16 @@ class Run:
         return Log.of(self._driver.at.journal.log)
 
     @property
+    def spent(self) -> dict[str, int]:
+        """What the run has spent so far: tokens, and millionths of a US dollar, by the names that the log has."""
+        return dict.fromkeys(TOTALS, 0) if self._driver is None else self._driver.at.budget.totals
+
+    @property
+    def audit_log(self) -> AuditLog | None:
+        """The log that the run writes; None before it has begun. For reading there is `log`."""
+        return None if self._driver is None else self._driver.at.journal.log
+
+    @property
     def state(self) -> str:
         """The state that the run is in."""
         return str(self._driver.state if self._driver is not None else TABLE.initial)
@@ -190,8 +201,14 @@ class Run:
             self._driver.performer.unsent += self._unsent
             if (deadline := self._opening.deadline_s) is not None:
                 self._deadline_ns = self._plan.clock.monotonic_ns() + int(deadline * 1_000_000_000)
+                self._driver.at.budget.deadline_ns = self._deadline_ns
                 self._timer = self._plan.clock.call_later(deadline, partial(_pass_deadline, weakref.ref(self)))
         return self._driver
+
+    def rest(self) -> Iterator[Message]:
+        """The messages that were not pulled when the run ended."""
+        while self._ended.is_set() and (message := self._handed_out()) is not None:
+            yield message
 
     def _handed_out(self) -> Message | None:
         return None if self._driver is None else self._driver.at.outbox.pop()

@@ -47,7 +47,7 @@ def result_of(driver: Driver) -> ResultMessage:
         subtype = Subtype.SUSPENDED
     else:
         subtype = Subtype.ERROR_DURING_EXECUTION if terminal is None else SUBTYPES[terminal]
-    totals = performer.noting.totals(context)
+    totals = driver.at.budget.totals
     is_error = subtype not in (Subtype.SUCCESS, Subtype.SUSPENDED)
     return ResultMessage(
         subtype=subtype,

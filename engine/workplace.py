@@ -6,6 +6,7 @@ from typing import Any
 import attrs
 
 from looplatch.blocks import blocks_of, read_block
+from looplatch.budget import Budget
 from looplatch.history import History, Joining
 from looplatch.journal import Journal
 from looplatch.kept import Kept
@@ -36,6 +37,10 @@ def _sizes(at: "Workplace") -> Sizes:
     )
 
 
+def _budget(at: "Workplace") -> Budget:
+    return Budget(at.plan.limits, at.plan.clock)
+
+
 @attrs.define(kw_only=True, eq=False)
 class Workplace:
     """What the driver, the performer and an answer work with."""
@@ -46,7 +51,9 @@ class Workplace:
     outbox: Outbox
     partial: bool  # raw stream events go to the consumer, too
     pauses: Pauses = attrs.field(factory=Pauses)
+    accepts_changes: bool = False  # the caller resumed the run whatever has changed
     sizes: Sizes = attrs.field(default=attrs.Factory(_sizes, takes_self=True))  # what is known of the model
+    budget: Budget = attrs.field(default=attrs.Factory(_budget, takes_self=True))
 
     def learn(self, learned: Learned) -> None:
         """Something is known of the model's size now."""

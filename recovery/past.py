@@ -5,15 +5,19 @@ payload store has it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from looplatch.recovery.failure import MeasuredOverflow
+from looplatch.states.context import TOTALS
 from looplatch.states.record import Record
 from looplatch.states.trouble import TroubleKind
 
 Skeleton = Mapping[str, Any]
+
+SUSPENDED: Final = "suspended"
+"""The outcome of a call whose own run waits for someone's word: it has ended for now, without a result."""
 
 
 @attrs.frozen
@@ -50,10 +54,24 @@ class Entry:
 
 @attrs.frozen(kw_only=True)
 class PastTool:
-    """A call that was begun: the record of its last begin, and that of its end, if it has one."""
+    """A call that was begun: the record of its last begin, and that of the end of that, if it has one.
+
+    paid: what all records of its ends say that the run inside it has spent, by the names of the totals.
+    """
 
     begin: Record
     end: Record | None = None
+    paid: Mapping[str, int] = attrs.field(factory=lambda: dict.fromkeys(TOTALS, 0))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the call has no result yet."""
+        return self.end is None or self.waiting is not None
+
+    @property
+    def waiting(self) -> Record | None:
+        """The record of its end, where that says that the run inside it waits for someone's word."""
+        return self.end if self.end is not None and self.end["outcome"] == SUSPENDED else None
 
 
 @attrs.frozen(kw_only=True)

@@ -46,6 +46,11 @@ class AnswerFold:
             if hook is not None and hook.outcome == "Block":
                 self.block_reason = hook.reason
 
+    def call_of(self, end: Record) -> str | None:
+        """The call whose tool ended."""
+        begin = None if self._building is None else self._building.begins.get(end["effect"])
+        return None if begin is None else begin.get("tool_use_id")
+
     def message(self, record: Record) -> None:
         """A message record."""
         if self._building is not None:
@@ -72,7 +77,7 @@ class _Building:
     _edited: bool = False
     _blocks: list[Skeleton] = attrs.field(factory=list[Skeleton])
     _unfinished: tuple[Skeleton, ...] = ()
-    _begins: dict[int, Record] = attrs.field(factory=dict[int, Record])  # tools and hooks by their numbers
+    begins: dict[int, Record] = attrs.field(factory=dict[int, Record])  # tools and hooks by their numbers
     _tools: dict[str, PastTool] = attrs.field(factory=dict[str, PastTool])
     _results: dict[str, Skeleton] = attrs.field(factory=dict[str, Skeleton])
     _hooks: list[PastHook] = attrs.field(factory=list[PastHook])
@@ -93,9 +98,11 @@ class _Building:
         )
 
     def begin(self, record: Record) -> None:
-        self._begins[record.seq] = record
+        self.begins[record.seq] = record
         if record["class"] == "tool":
-            self._tools[record["tool_use_id"]] = PastTool(begin=record)
+            before = self._tools.get(record["tool_use_id"])
+            again = PastTool(begin=record) if before is None else attrs.evolve(before, begin=record, end=None)
+            self._tools[record["tool_use_id"]] = again
             self._blocks += record["blocks"]
 
     def end(self, record: Record) -> PastHook | None:
@@ -104,11 +111,14 @@ class _Building:
             self._blocks += record.get("blocks", ())
             self._unfinished = tuple(record.get("unfinished", ()))
             return None
-        begin = self._begins.get(record["effect"])
+        begin = self.begins.get(record["effect"])
         if begin is None:
             return None
         if begin["class"] == "tool":
-            self._tools[begin["tool_use_id"]] = PastTool(begin=begin, end=record)
+            paid = self._tools[begin["tool_use_id"]].paid
+            if (usage := record.get("usage")) is not None:
+                paid = {name: spent + usage[name] for name, spent in paid.items()}
+            self._tools[begin["tool_use_id"]] = PastTool(begin=begin, end=record, paid=paid)
         if begin["class"] != "hook":
             return None
         hook = PastHook(

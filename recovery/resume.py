@@ -10,6 +10,7 @@ import attrs
 
 from looplatch.recovery.past import Entry, PastAnswer, PastApproval, PastCount, PastStaged, PastSummary, Skeleton
 from looplatch.recovery.past_answers import AnswerFold
+from looplatch.recovery.past_approvals import ApprovalFold
 from looplatch.recovery.past_messages import MessageFold
 from looplatch.recovery.past_sizes import SizeFold
 from looplatch.recovery.sizes import Learned
@@ -79,8 +80,9 @@ class Snapshot:
     size. block_reason: the commitment to why a stop hook blocked last. outputs: the output tokens at the last
     continuation. fell_back: thinking was taken out for the fallback model. paused: the run rests until it is resumed.
     awaited: the calls that wait for approval. approvals: every decision given so far. untold: the calls among them that
-    no event tells of. unpaid: what notes have cost that no event tells of, by the names of the totals. left_ms: what is
-    left of the deadline.
+    no event tells of. unpaid: what notes and sub-agents have cost that no event tells of, by the names of the totals.
+    nested_awaited, nested_approvals: the calls that wait for approval in the runs inside calls, and the decisions on
+    such, by the calls that these runs are inside. left_ms: what is left of the deadline.
     """
 
     run: str
@@ -106,6 +108,8 @@ class Snapshot:
     approvals: Mapping[str, PastApproval]
     untold: tuple[str, ...]
     unpaid: Mapping[str, int]
+    nested_awaited: Mapping[str, tuple[str, ...]]
+    nested_approvals: Mapping[str, Mapping[str, PastApproval]]
     left_ms: int | None
 
     def differences(self, now: Mapping[str, Any]) -> tuple[Difference, ...]:
@@ -164,9 +168,7 @@ class _Fold:
         self._sizes = SizeFold()
         self._outputs = 0
         self._fell_back = False
-        self._awaited: tuple[str, ...] = ()
-        self._approvals: dict[str, PastApproval] = {}
-        self._told: set[str] = set()
+        self._approvals = ApprovalFold()
         self._unpaid = dict.fromkeys(TOTALS, 0)
         self._left_ms: int | None = genesis["deadline_ms"]
         self._since_ns = self._now_ns = genesis["mono_ns"]
@@ -214,17 +216,9 @@ class _Fold:
             self._take_answer(event)
         elif event == "ContextExceeded":
             self._sizes.exceeded(self._answers.model_end)
-        self._take_approvals(record)
+        self._approvals.move(record)
         if record["reason"] == Continue.TOKEN_BUDGET_CONTINUATION:
             self._outputs = self._values.get("output_tokens", 0)
-
-    def _take_approvals(self, record: Record) -> None:
-        if record["event"] == "ApprovalAwaited":
-            self._awaited = tuple(record["fields"]["calls"])
-        elif record["event"] == "ApprovalGiven":
-            self._told.update(record["fields"]["calls"])
-        if record["target"] != State.SUSPENDED:
-            self._awaited = ()
 
     def _take_summary(self, event: str, fields: Mapping[str, Any]) -> None:
         begin, summary = self._summary_begin, self._summary
@@ -260,9 +254,11 @@ class _Fold:
             self._sizes.count(record, self._messages.entries)
         elif record["class"] == "size":
             self._sizes.asked(record)
-        elif record["class"] == "note":
+        elif record["class"] == "tool":
+            self._approvals.end(self._answers.call_of(record))
+        if record["class"] in ("note", "tool") and record.get("usage") is not None:
             self._unpaid = {name: spent + record["usage"][name] for name, spent in self._unpaid.items()}
-        elif record["class"] != "summary":
+        if record["class"] != "summary":
             self._answers.end(record)
         elif record["outcome"] == "ok" and self._summary_begin is not None:
             level = self._summary_begin["level"]
@@ -273,8 +269,7 @@ class _Fold:
         self._settings.update((name, change["now"]) for name, change in changes.items())
         if "model" in changes:
             self._sizes.changed()
-        for fields in record.get("approvals", ()):
-            self._approvals[fields["call"]] = PastApproval(**fields)
+        self._approvals.claim(record)
         self._left_ms = record.get("deadline_ms")
         self._since_ns = record["mono_ns"]
 
@@ -285,7 +280,7 @@ class _Fold:
         values: dict[str, Any] = {
             name: value if value is None else _ENUMS.get(name, _same)(value) for name, value in self._values.items()
         }
-        left = self._left_ms
+        left, answer = self._left_ms, self._answers.last()
         return Snapshot(
             run=self._run,
             state=State(self._state),
@@ -296,7 +291,7 @@ class _Fold:
             tool_use_ids=frozenset(self._messages.ids),
             base=self._messages.base,
             pending=self._pending(),
-            answer=self._answers.last(),
+            answer=answer,
             text=self._answers.text,
             summary=self._summary,
             staged=tuple(self._staged),
@@ -306,10 +301,12 @@ class _Fold:
             outputs=self._outputs,
             fell_back=self._fell_back,
             paused=self._paused,
-            awaited=tuple(call for call in self._awaited if call not in self._approvals),
-            approvals=self._approvals,
-            untold=tuple(call for call in self._approvals if call not in self._told),
+            awaited=self._approvals.awaited,
+            approvals=self._approvals.given,
+            untold=self._approvals.untold,
             unpaid=self._unpaid,
+            nested_awaited=self._approvals.nested_awaited({} if answer is None else answer.tools),
+            nested_approvals=self._approvals.nested,
             left_ms=None if left is None else max(0, left - (self._now_ns - self._since_ns) // _MS),
         )
 

@@ -83,7 +83,7 @@ def _plain(value: Field) -> Any:
 
 @attrs.frozen(kw_only=True)
 class Spending(Event):
-    """Tokens and cost of one model call, and of notes taken beside it, which the context adds up."""
+    """Tokens and cost of a model call, and of notes and sub-agents beside it, which the context adds up."""
 
     input_tokens: int = 0
     output_tokens: int = 0

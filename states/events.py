@@ -169,8 +169,11 @@ class StopReasonUnknown(Event):
 
 
 @attrs.frozen(kw_only=True)
-class ToolsAnswered(Event):
-    """Every call has its result in one user message. `stop_asked`: the caller wants the run to end after this turn."""
+class ToolsAnswered(Spending):
+    """Every call has its result in one user message. `stop_asked`: the caller wants the run to end after this turn.
+
+    Tokens and cost are those of sub-agents.
+    """
 
     results: int
     errors: int = 0

@@ -173,13 +173,13 @@ _DECIDE = (
 )  # fmt: skip
 
 _ORCHESTRATE = (
-    _t(ORCHESTRATE, on.ToolsAnswered, when.trouble_pending, RECOVER, do.NameTrouble()),
-    _t(ORCHESTRATE, on.ToolsAnswered, when.stop_asked, ABORTED, do.Finish(), terminal=Terminal.STOPPED),
+    _t(ORCHESTRATE, on.ToolsAnswered, when.trouble_pending, RECOVER, do.NameTrouble(), adds=True),
+    _t(ORCHESTRATE, on.ToolsAnswered, when.stop_asked, ABORTED, do.Finish(), terminal=Terminal.STOPPED, adds=True),
     _t(
         ORCHESTRATE, on.ToolsAnswered, when.turns_left, PREPARE, do.FitContext(),
-        reason=Continue.NEXT_TURN, raises="turn", resets=_NEW_TURN, sets=_TURNED,
+        reason=Continue.NEXT_TURN, raises="turn", resets=_NEW_TURN, sets=_TURNED, adds=True,
     ),
-    _t(ORCHESTRATE, on.ToolsAnswered, when.turns_spent, FAILED, do.Finish(), terminal=Terminal.MAX_TURNS),
+    _t(ORCHESTRATE, on.ToolsAnswered, when.turns_spent, FAILED, do.Finish(), terminal=Terminal.MAX_TURNS, adds=True),
     _t(ORCHESTRATE, on.ApprovalAwaited, when.always, SUSPENDED, do.AwaitApproval()),
     _t((ORCHESTRATE, SUSPENDED), on.RunDenied, when.always, FAILED, do.Finish(), terminal=Terminal.DENIED),
     _t(SUSPENDED, on.ApprovalGiven, when.still_awaited, None, do.AwaitApproval()),

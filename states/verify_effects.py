@@ -31,6 +31,7 @@ _PASSED: Final = "StopHooksPassed"
 _SAID: Final = {_PASSED: "Pass", "StopHooksBlocked": "Block", "StopHooksHalted": "Halt"}
 _MODELS: Final = ("model", "summary")
 _SPENDS: Final = (*_MODELS, "note")
+_SUSPENDED: Final = "suspended"  # how a call ends, for now, whose own run waits for someone's word
 _LOWER_LIMIT: Final = "max_tokens"  # why a retry is another request
 _AROUND_TOOLS: Final = ("before_tool", "after_tool")  # hooks that go on as long as tools may
 _BESIDE: Final = "note"  # goes on beside the run, whatever its state is
@@ -122,11 +123,13 @@ class Effects:
             return None
         if record["class"] != begun.kind:
             add("E1", "an effect ends as another class than it began", begun.kind, record["class"])
-        if begun.kind in _SPENDS:
+        if begun.kind in _SPENDS or "usage" in record:
             usage: dict[str, int] = record["usage"] or {}
             for name, value in usage.items():
                 self.spent[name] = min(self.spent[name] + value, MAX_INT)
             self._parts.append(usage)
+        if begun.kind == "tool" and record["outcome"] == _SUSPENDED:
+            self._keys.discard(str(begun.tool_use_id))  # the run inside goes on under the same key
         if begun.kind in _MODELS:
             self.stop_reason = (record.get("stop_reason"),)
             if begun.kind == "model":

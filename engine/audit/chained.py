@@ -9,7 +9,7 @@ from typing import Any, Final, get_args
 from looplatch.audit.errors import BadRecord, LogClosed
 from looplatch.audit.mirror import Mirror
 from looplatch.audit.prefix import Prefix
-from looplatch.audit.protocol import Commitment, Entropy, Payloads, PayloadSource
+from looplatch.audit.protocol import AuditLog, Commitment, Entropy, Payloads, PayloadSource
 from looplatch.audit.stamps import SYSTEM_TIME, Stamps, TimeSource
 from looplatch.encoding import EncodeError, mend
 from looplatch.states.errors import UsageError
@@ -49,6 +49,7 @@ class ChainedLog(ABC):
         self._entropy = entropy
         self._mirror = mirror
         self._merkle = Merkle()
+        self.children: dict[str, AuditLog] = {}
         self._head = ZEROS
         self._ended: str | None = None  # why no more records are taken
         if kept is not None:

@@ -1,12 +1,14 @@
 """Log: an audit log that is read, not written."""
 
+import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
 import attrs
 
+from looplatch.audit.children import child_files
 from looplatch.audit.history import Message, rebuild
 from looplatch.audit.payloads import FilePayloads, payloads_of
 from looplatch.audit.protocol import AuditLog, PayloadSource
@@ -33,13 +35,20 @@ class Log:
     """What a log held at one moment. Reading checks no chain and no move: `looplatch.verify` does.
 
     payloads: where contents are found. file: where the log stands, None if in memory. torn: what came after the last
-    newline, left of a write that a crash broke off.
+    newline, left of a write that a crash broke off. child_logs: those of sub-agents, where they are in memory.
     """
 
     def __init__(
-        self, lines: Iterable[bytes], payloads: PayloadSource, *, file: Path | None = None, torn: bytes = b""
+        self,
+        lines: Iterable[bytes],
+        payloads: PayloadSource,
+        *,
+        file: Path | None = None,
+        torn: bytes = b"",
+        child_logs: Mapping[str, AuditLog] | None = None,
     ) -> None:
         self._unread = lines
+        self.child_logs = child_logs or {}
         self.payloads = payloads
         self.file = file
         self.torn = torn
@@ -47,7 +56,7 @@ class Log:
     @classmethod
     def of(cls, log: AuditLog) -> "Log":
         """What `log` holds now; it may go on being written. Costs nothing until it is looked into."""
-        return cls(log.lines(), log.payloads, file=log.file)
+        return cls(log.lines(), log.payloads, file=log.file, child_logs=log.children)
 
     @cached_property
     def lines(self) -> tuple[bytes, ...]:
@@ -108,6 +117,23 @@ class Log:
         return tuple(
             Effect(record, ends.get(record.seq)) for record in self.records if record.kind is Kind.EFFECT_BEGIN
         )
+
+    @cached_property
+    def children(self) -> dict[str, "Log"]:
+        """The logs of sub-agents, by the call that each answers; of those in files the ones that are there now.
+
+        Raises LogDamaged where one of them is none.
+        """
+        if self.file is None:
+            return {call: Log.of(log) for call, log in self.child_logs.items()}
+        found: dict[str, Log] = {}
+        for record in self.records:
+            if record.kind is Kind.EFFECT_BEGIN and record["class"] == "tool":
+                for file in itertools.takewhile(Path.exists, child_files(self.file, record["tool_use_id"])):
+                    log = read(file)
+                    if log.genesis is not None and (log.genesis.get("parent") or {}).get("run") == self.run:
+                        found[record["tool_use_id"]] = log
+        return found
 
     @property
     def messages(self) -> list[Message]:

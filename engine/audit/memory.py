@@ -1,21 +1,21 @@
 """A log in memory: for tests, and for runs whose log nobody asked to keep."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from looplatch.audit.chained import ChainedLog
 from looplatch.audit.mirror import Mirror
 from looplatch.audit.payloads import MemoryPayloads
 from looplatch.audit.prefix import Prefix
-from looplatch.audit.protocol import Entropy, Payloads, PayloadSource
+from looplatch.audit.protocol import AuditLog, Entropy, Payloads, PayloadSource
 from looplatch.audit.stamps import SYSTEM_TIME, TimeSource
 
 
 class MemoryLog(ChainedLog):
     """An AuditLog that lives as long as the process; nothing is ever durable, so `sync` has nothing to do.
 
-    kept, before: the records of a run that goes on, and its payloads; see `reopen`.
+    kept, before, children: the records of a run that goes on, its payloads and its sub-agents; see `reopen`.
     """
 
     def __init__(
@@ -28,17 +28,20 @@ class MemoryLog(ChainedLog):
         mirror: Mirror | None = None,
         kept: Prefix | None = None,
         before: PayloadSource | None = None,
+        children: Mapping[str, AuditLog] | None = None,
     ) -> None:
         super().__init__(run, payloads=payloads, clock=clock, entropy=entropy, mirror=mirror, kept=kept)
         self._lines: list[bytes] = [] if kept is None else list(kept.lines)
         self._payloads = MemoryPayloads(before)
+        self.children.update(children or {})
         self._torn = 0 if kept is None else len(kept.torn)
 
     @classmethod
     def reopen(cls, kept: Prefix, payloads: PayloadSource, **settings: Any) -> Self:
         """The log of a run that goes on from `kept`, whose contents are in `payloads`; it waits for `resume`.
 
-        settings: clock, entropy and mirror. The log that `kept` was read from stays as it is.
+        settings: clock, entropy, mirror, and the logs of sub-agents as `children`. The log that `kept` was read from
+        stays as it is.
         """
         return cls(kept.run, kept=kept, before=payloads, **settings)
 

@@ -47,6 +47,9 @@ class AuditLog(Protocol):
     Once a write or an fsync has failed, `append`, `keep`, `finish` and `sync` raise LogFailed for good.
     """
 
+    children: dict[str, "AuditLog"]
+    """The logs of sub-agents that this process has run, by the call that each answers."""
+
     @property
     def run(self) -> str:
         """The run that the log belongs to."""

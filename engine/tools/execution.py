@@ -14,7 +14,7 @@ from looplatch.tools import texts
 from looplatch.tools.calls import Call, Cause, Denial, Outcome
 from looplatch.tools.context import AbortSignal, ToolContext
 from looplatch.tools.inputs import InputRejected
-from looplatch.tools.leash import GRACE_S, Ending, Stop, Timer, leashed
+from looplatch.tools.leash import Ending, Stop, Timer, leashed
 from looplatch.tools.results import MAX_RESULT_CHARS, render
 
 __all__ = [
@@ -47,13 +47,14 @@ async def execute(
     abort: AbortSignal,
     on_progress: Progress | None = None,
     timer: Timer | None = None,
-    grace_s: float = GRACE_S,
+    grace_s: float | None = None,
     max_result_chars: int = MAX_RESULT_CHARS,
 ) -> Outcome:
     """Run the tool of a call and return its outcome, when the tool's code has ended or was abandoned.
 
-    Set `abort` to stop it: the tool is cancelled and has `grace_s` seconds to end. `timer` (default: the event loop's)
-    measures that and the tool's timeout. `on_progress` is called in the event loop's thread, never after the end.
+    Set `abort` to stop it: the tool is cancelled and has `grace_s` seconds to end (None: its own). `timer` (default:
+    the event loop's) measures that and its timeout. `on_progress` is called in the event loop's thread, never after the
+    end.
     A call with a problem is answered by it. `SystemExit`, `KeyboardInterrupt` and the like, raised by a tool, pass
     through; raises `CallCancelled`, when the tool has ended, if the caller is cancelled.
     """
@@ -72,7 +73,12 @@ async def execute(
 
     try:
         ending = await leashed(
-            run, abort=abort, timeout_s=tool.timeout_s, grace_s=grace_s, timer=timer, name=f"tool {call.name} {call.id}"
+            run,
+            abort=abort,
+            timeout_s=tool.timeout_s,
+            grace_s=tool.grace_s if grace_s is None else grace_s,
+            timer=timer,
+            name=f"tool {call.name} {call.id}",
         )
     finally:
         progress.close()

@@ -214,7 +214,7 @@ class Scheduler:
             if entry.running:
                 entry.abort.set()
             else:
-                self._end(entry, not_started(entry.call))
+                self._end(entry, self._given_up(entry))
 
     async def cancel(self) -> None:
         """End everything: nothing starts any more, what runs is stopped, and every call has its outcome.
@@ -232,8 +232,8 @@ class Scheduler:
             except asyncio.CancelledError as outer:
                 cancelled = outer
         for entry in self._roster.open:
-            # Its task was cancelled, by a closing event loop, before the first step.
-            self._end(entry, not_started(entry.call))
+            # Its task was cancelled, by a closing event loop, before the first step; or it waits for someone's word.
+            self._end(entry, self._given_up(entry))
         if cancelled is not None:
             raise cancelled
 
@@ -321,7 +321,11 @@ class Scheduler:
         if entry.abort.is_set():
             return not_started(entry.call)
         entry.begun = True
-        return await self._start(entry.call, entry.abort)
+        outcome = await self._start(entry.call, entry.abort)
+        if isinstance(outcome, Asked):
+            self._roster.await_word(entry)
+            return None
+        return outcome
 
     def _given_up(self, entry: Entry) -> Outcome:
         return interrupted(entry.call) if entry.begun else not_started(entry.call)

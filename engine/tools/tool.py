@@ -10,6 +10,7 @@ from looplatch.encoding import copied, decode, encode
 from looplatch.states.errors import UsageError
 from looplatch.tools.context import ToolContext
 from looplatch.tools.inputs import InputValidator
+from looplatch.tools.leash import GRACE_S
 
 __all__ = ["Close", "ReadOnly", "Tool", "ToolCall", "ToolResult"]
 
@@ -64,7 +65,8 @@ class Tool:
     `idempotent` (default False): a call that was in flight when the process died may be run again with its key.
     `close` (default None): awaited once at the end of a run, with the run's id; a tool that keeps something open from
     call to call (a shell, a connection) keeps it by `ctx.run_id` and ends it there. `sent` (default None: made of the
-    fields above) is the definition that the API gets, where it is another.
+    fields above) is the definition that the API gets, where it is another. `grace_s` (default 2) is how long a call may
+    take to end once it is asked to, in seconds; then it is abandoned.
 
     Raises `UsageError`, naming the tool and the place, for a bad name, schema or timeout.
     """
@@ -78,6 +80,7 @@ class Tool:
     idempotent: bool = False
     close: Close | None = attrs.field(default=None, repr=False, kw_only=True)
     sent: Mapping[str, Any] | None = attrs.field(default=None, repr=False, kw_only=True)
+    grace_s: float = attrs.field(default=GRACE_S, repr=False, kw_only=True)
     _validator: InputValidator = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -88,7 +91,10 @@ class Tool:
             raise UsageError(what, "its call is not callable", "Give an async function of (input, ctx)")
         if not isinstance(cast("object", self.read_only), bool) and not callable(self.read_only):
             raise UsageError(what, "read_only is neither a bool nor a predicate", "Give True, False or a function")
-        _check_timeout(what, self.timeout_s)
+        _check_seconds(what, "timeout_s", self.timeout_s)
+        if cast("object", self.grace_s) is None:
+            raise UsageError(what, "grace_s is None", "Give seconds above 0: every call can be ended")
+        _check_seconds(what, "grace_s", self.grace_s)
         # A frozen class sets what it computes itself in this way.
         object.__setattr__(self, "_validator", InputValidator(self.input_schema, what=what))
 
@@ -116,9 +122,9 @@ class Tool:
         return self._validator.problem(given)
 
 
-def _check_timeout(what: str, timeout_s: object) -> None:
-    if timeout_s is None:
+def _check_seconds(what: str, name: str, given: object) -> None:
+    if given is None:
         return
     # `not 0 < x` also refuses NaN.
-    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 < timeout_s < float("inf"):
-        raise UsageError(what, f"timeout_s is {timeout_s!r}", "Give seconds above 0, or None for no bound")
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < float("inf"):
+        raise UsageError(what, f"{name} is {given!r}", "Give seconds above 0, or None for no bound")

@@ -1,0 +1,112 @@
+"""What is on record of the run inside a call: nothing, a run that has ended, or one that can go on."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from looplatch.agents.parentage import NOTHING, Child, Parentage
+from looplatch.audit import Log
+from looplatch.audit.children import child_files
+from looplatch.audit.payloads import FilePayloads, payloads_of
+from looplatch.audit.prefix import read_prefix
+from looplatch.blocks import blocks_of
+from looplatch.recovery.resume import snapshot_of
+from looplatch.recovery.waiting import waiting
+from looplatch.states.context import TOTALS
+from looplatch.states.errors import UsageError
+from looplatch.states.reasons import Terminal
+from looplatch.states.record import Kind, Record
+from looplatch.tools import ToolResult
+
+
+@attrs.frozen(kw_only=True)
+class Past:
+    """What is found of a run.
+
+    file: where its log lies, or is to lie; None: in memory. log: None where the run never began. limits: its own, as
+    its log has them. awaited: the calls that it waits for someone's word on.
+    """
+
+    file: Path | None = None
+    log: Log | None = None
+    limits: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
+    awaited: frozenset[str] = frozenset()
+
+
+def past_of(parent: Parentage) -> Past:
+    """What is on record of the run inside the call of `parent`. Raises AuditError for a log that is damaged."""
+    own, call = parent.at.journal.log, parent.call.id
+    if own.file is None:
+        known = own.children.get(call)
+        return Past() if known is None else _begun(Log.of(known))
+    for file in child_files(own.file, call):
+        if not _holds_anything(file):
+            return Past(file=file)
+        try:
+            kept = read_prefix(file)
+        except UsageError:
+            continue  # its process died in the middle of its first record
+        linked = kept.genesis.get("parent")
+        if linked is not None and linked["run"] == own.run and _has_begun(kept.records):
+            return _begun(Log(kept.lines, FilePayloads(payloads_of(file)), file=file, torn=kept.torn))
+    raise AssertionError("there is always another name")
+
+
+def _holds_anything(file: Path) -> bool:
+    return any(one.exists() and one.stat().st_size for one in (file, payloads_of(file)))
+
+
+def _has_begun(records: Iterable[Record]) -> bool:
+    return any(record.kind is Kind.TRANSITION for record in records)
+
+
+def _begun(log: Log) -> Past:
+    if log.terminal is not None:
+        return Past(file=log.file, log=log)
+    snapshot = snapshot_of(log.records)
+    awaited = waiting(snapshot.awaited, snapshot.nested_awaited)
+    return Past(file=log.file, log=log, limits=snapshot.settings["limits"], awaited=frozenset(awaited))
+
+
+def ended(log: Log) -> tuple[Child, ToolResult]:
+    """How a run has ended, and what its parent's model is told of it."""
+    records, terminal = log.records, str(log.records[-1]["terminal"])
+    file = None if log.file is None else log.file.name
+    last = records[-1]
+    child = Child(run=last.run, seq=last.seq, hash=last.hash, file=file, spent=spent_by(records))
+    return child, told(terminal, None, _last_words(log))
+
+
+def told(terminal: str, error: str | None, said: str) -> ToolResult:
+    """What the model is told of a sub-agent: its answer, or why there is none."""
+    if terminal == Terminal.ANSWERED:
+        return ToolResult(said)
+    text = f"the sub-agent ended without an answer ({terminal})"
+    if error:
+        text += f": {error}"
+    if said:
+        text += f"\nIts last words: {said}"
+    return ToolResult(text, is_error=True)
+
+
+def _last_words(log: Log) -> str:
+    messages = log.messages
+    if not messages or messages[-1]["role"] != "assistant":
+        return ""
+    return "".join(str(block["text"]) for block in blocks_of(messages[-1]) if block.get("type") == "text")
+
+
+def spent_by(records: Sequence[Record]) -> dict[str, int]:
+    """All that a run has spent, by the names of the totals."""
+    totals, untold = dict(NOTHING), dict(NOTHING)
+    for record in records:
+        if record.kind is Kind.TRANSITION:
+            if TOTALS[-1] in record["fields"]:
+                untold = dict(NOTHING)
+            totals |= {name: value for name, value in record["change"].items() if name in totals}
+        elif record.kind is Kind.EFFECT_END and record["class"] in ("note", "tool"):
+            usage: Mapping[str, int] = record.get("usage") or NOTHING
+            untold = {name: untold[name] + usage[name] for name in TOTALS}
+    return {name: totals[name] + untold[name] for name in TOTALS}

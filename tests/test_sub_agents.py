@@ -1,0 +1,309 @@
+"""Sub-agents: a loop as a tool of another, each run with a log of its own that is linked to its parent's."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from looplatch import (
+    AssistantMessage,
+    Limits,
+    StreamEvent,
+    TextBlock,
+    ToolMessage,
+    ToolResult,
+    read,
+    verify,
+)
+from looplatch.outbox import MAX_OFFERED
+from looplatch.testing import ScriptedAPI, reply, text, tool_use
+from looplatch.tools import ToolContext
+from tests.nesting import PRICE, SPEND, Agents, ask, linked
+from tests.playing import Hanging, alone, check, echo, result, rounds, running, scripted, tool_named
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["in memory", "in a file"])
+def test_a_sub_agent_has_a_log_of_its_own_and_both_chains_bind(tmp_path: Path, kept: bool) -> None:
+    path = tmp_path / "run.jsonl" if kept else None
+
+    async def main() -> None:
+        script = [reply("I ask.", ask("t1", "Look.")), reply("Done.")]
+        inner = [reply(tool_use("c1", "read", {"n": 1})), reply("It is there.")]
+        agents = Agents(script, inner, inner_options={"tools": [echo()]})
+        async with agents as loop:
+            run = loop.run("Go.", log=path)
+            seen = [message async for message in run]
+            check(run, agents.parent)
+            assert run.messages[2]["content"] == [result("t1", "It is there.")]
+            assert agents.child.requests[0].messages == [{"role": "user", "content": "Look."}]
+            child = linked(run.log, "t1")
+            assert (verify(child).ok, verify(child).status) == (True, "sealed")
+            forwarded = [message for message in seen if getattr(message, "parent_tool_use_id", None) is not None]
+            assert {message.parent_tool_use_id for message in forwarded} == {"t1"}  # type: ignore[union-attr]
+            told = [type(m).__name__ for m in forwarded]
+            assert told == [
+                "SystemMessage", "AssistantMessage", "ToolMessage", "ToolMessage", "UserMessage", "AssistantMessage",
+            ]  # fmt: skip
+        if path is not None:
+            assert read(path).children["t1"].records == child.records
+
+    asyncio.run(main())
+    files = {"run.jsonl", "run.payloads", "run.t1.jsonl", "run.t1.payloads"}
+    assert {file.name for file in tmp_path.iterdir()} == (files if kept else set())
+
+
+def test_it_reads_only_iff_all_its_tools_do() -> None:
+    async def main() -> None:
+        async with scripted(ScriptedAPI([])) as bare:
+            assert bare.as_tool("a", "").read_only is True
+        search = {"type": "web_search_20250305", "name": "web_search"}
+        code = {"type": "code_execution_20250825", "name": "code_execution"}
+        for tools, only_reads in (
+            ([echo()], True),
+            ([echo(), echo("write", read_only=False)], False),
+            ([search], True),
+            ([echo(), code], False),
+        ):
+            async with scripted(ScriptedAPI([]), tools=tools) as loop:
+                agent = loop.as_tool("a", "")
+                assert agent.read_only is only_reads
+                async with scripted(ScriptedAPI([]), tools=[agent]) as outer:
+                    assert outer.as_tool("b", "").read_only is only_reads
+
+    asyncio.run(main())
+
+
+def test_it_can_be_called_by_hand_outside_any_run() -> None:
+    async def main() -> None:
+        async with scripted(ScriptedAPI([reply("Yes.")])) as loop:
+            agent = loop.as_tool("helper", "Helps.")
+            said = await agent.call({"prompt": "Is it?"}, ToolContext(tool_use_id="t1", run_id="r"))
+            assert said == ToolResult("Yes.")
+
+    asyncio.run(main())
+
+
+def test_several_that_only_read_run_in_parallel_and_are_answered_in_order() -> None:
+    async def main() -> None:
+        hanging = [Hanging("hang1"), Hanging("hang2")]
+        gate = asyncio.Event()
+
+        async def meet(given: dict[str, Any], ctx: Any) -> str:
+            hanging[given["n"]].began.set()
+            await gate.wait()
+            return f"met {given['n']}"
+
+        def answer(body: dict[str, Any]) -> Any:
+            [first, *rest] = body["messages"]
+            return (
+                reply(f"Said {first['content']}")
+                if rest
+                else reply(tool_use("c1", "meet", {"n": int(first["content"])}))
+            )
+
+        agents = Agents(
+            [reply(ask("t1", "0"), ask("t2", "1")), reply("Done.")],
+            answer,
+            inner_options={"tools": [tool_named("meet", answer=meet)]},
+        )
+        async with agents as loop:
+            run = loop.run("Go.")
+            consumer = running(run)
+            for one in hanging:
+                await one.began.wait()
+            gate.set()
+            seen = await consumer
+            check(run, agents.parent)
+            assert run.messages[2]["content"] == [result("t1", "Said 0"), result("t2", "Said 1")]
+            for call in ("t1", "t2"):
+                own = [m.tool_use_id for m in seen if isinstance(m, ToolMessage) and m.parent_tool_use_id == call]
+                assert own == ["c1", "c1"]
+                assert verify(linked(run.log, call)).ok
+
+    asyncio.run(main())
+
+
+def test_what_it_spends_counts_in_its_parent_and_ends_it() -> None:
+    async def main() -> None:
+        agents = Agents(
+            [reply(ask("t1", "Look."), usage=SPEND), reply("Never said.")],
+            [reply(tool_use("c1", "read", {}), usage=SPEND), reply("Found.", usage=SPEND)],
+            inner_options={
+                "tools": [echo()],
+                "limits": Limits(max_total_tokens=1_000, max_cost_usd=1.0),
+                "price": PRICE,
+            },
+            limits=Limits(max_total_tokens=360, max_cost_usd=0.5),
+            price=PRICE,
+        )
+        async with agents as loop:
+            run = loop.run("Go.", deadline_s=30)
+            ended = await run
+            check(run, agents.parent)
+            assert ended.terminal == "budget_spent"
+            assert (ended.usage["input_tokens"], ended.usage["output_tokens"]) == (300, 60)
+            assert ended.total_cost_usd == pytest.approx(300e-6 + 60 * 2e-6)
+            assert len(agents.parent.requests) == 1
+            child = linked(run.log, "t1")
+            assert child.genesis is not None
+            limits = child.genesis["limits"]
+            # At the time the parent's own call was not told yet: the call began while its answer was being written.
+            assert limits["max_total_tokens"] in (240, 360)
+            assert child.genesis["deadline_ms"] == 30_000
+
+    asyncio.run(main())
+
+
+def test_one_that_starts_with_nothing_left_is_not_started() -> None:
+    async def main() -> None:
+        agents = Agents(
+            [reply(ask("t1", "Look."), ask("t2", "More."), usage=SPEND), reply("Never said.")],
+            [reply("Found.", usage={"input_tokens": 500, "output_tokens": 1})],
+            inner_options={"tools": [echo("write", read_only=False)]},
+            limits=Limits(max_total_tokens=400),
+        )
+        async with agents as loop:
+            run = loop.run("Go.")
+            assert (await run).terminal == "budget_spent"
+            told = "the sub-agent was not started: the budget of the run is spent"
+            assert run.messages[2]["content"] == [result("t1", "Found."), result("t2", told, is_error=True)]
+            assert list(run.log.children) == ["t1"]
+
+    asyncio.run(main())
+
+
+def test_siblings_that_spend_all_together_end_after_their_turn() -> None:
+    """Each may spend all that is left; once that is gone, each ends at the end of its turn."""
+
+    async def main() -> None:
+        started = [asyncio.Event(), asyncio.Event()]
+
+        async def meet(given: dict[str, Any], ctx: Any) -> str:
+            started[given["n"]].set()
+            await started[1 - given["n"]].wait()
+            return "met"
+
+        def answer(body: dict[str, Any]) -> Any:
+            n = int(body["messages"][0]["content"])
+            calls = len(body["messages"]) // 2
+            return reply(tool_use(f"c{calls}", "meet", {"n": n}), usage={"input_tokens": 300, "output_tokens": 0})
+
+        agents = Agents(
+            [reply(ask("t1", "0"), ask("t2", "1"), usage=SPEND)],
+            answer,
+            inner_options={"tools": [tool_named("meet", answer=meet)]},
+            limits=Limits(max_total_tokens=600),
+        )
+        async with agents as loop:
+            run = loop.run("Go.")
+            ended = await run
+            check(run, agents.parent)
+            assert ended.terminal == "budget_spent"
+            for call in ("t1", "t2"):
+                child = linked(run.log, call)
+                assert child.terminal is not None
+                assert child.terminal["terminal"] == "stopped"
+            assert len(agents.child.requests) == 2
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("way", ["abort", "aclose", "cancel", "deadline"])
+def test_it_ends_with_its_parent(way: str) -> None:
+    async def main() -> None:
+        hanging = Hanging(read_only=False)
+        agents = Agents(
+            [reply(ask("t1", "Look."))], [reply(tool_use("c1", "hang", {}))], inner_options={"tools": [hanging.tool]}
+        )
+        async with agents as loop:
+            run = loop.run("Go.", deadline_s=60)
+            consumer = running(run)
+            await hanging.began.wait()
+            await rounds(5)
+            match way:
+                case "abort":
+                    run.abort()
+                case "aclose":
+                    await run.aclose()
+                case "cancel":
+                    consumer.cancel()
+                case _:
+                    agents.clock.advance(60)
+            await asyncio.wait([consumer])
+            assert hanging.ended.is_set()
+            assert alone()
+            check(run, agents.parent)
+            [told] = run.messages[2]["content"]
+            assert told["content"].startswith("interrupted, effect unknown")
+            child = linked(run.log, "t1")
+            assert (verify(child).ok, verify(child).status) == (True, "sealed")
+            assert child.messages[-1]["content"][0]["content"].startswith("interrupted, effect unknown")
+
+    asyncio.run(main())
+
+
+def test_a_slow_consumer_holds_a_sub_agent_back_and_loses_nothing() -> None:
+    async def main() -> None:
+        words = [f"w{n} " for n in range(100)]
+        agents = Agents([reply(ask("t1", "Look.")), reply("Done.")], [reply(text("".join(words), 100))])
+        async with agents as loop:
+            run = loop.run("Go.", include_partial_messages=True)
+            deltas: list[str] = []
+            most = 0
+            async with run:
+                async for message in run:
+                    await rounds(20)
+                    log = run.log.child_logs.get("t1")
+                    if log is not None:
+                        outbox = run._driver.at.outbox  # noqa: SLF001  # type: ignore[union-attr]
+                        most = max(most, len(outbox._messages))  # noqa: SLF001
+                    if isinstance(message, StreamEvent) and message.parent_tool_use_id == "t1":
+                        deltas.append(message.event.get("delta", {}).get("text", ""))
+            assert "".join(deltas) == "".join(words)
+            assert 1 < most <= MAX_OFFERED
+
+    asyncio.run(main())
+
+
+def test_the_messages_of_two_levels_reach_the_consumer() -> None:
+    async def main() -> None:
+        deep, middle, top = (
+            ScriptedAPI([reply("Deep.")]),
+            ScriptedAPI([reply(ask("c1", "Deeper.", "deep")), reply("Middle.")]),
+            ScriptedAPI([reply(ask("t1", "Look.", "middle")), reply("Top.")]),
+        )
+        async with (
+            scripted(deep) as lowest,
+            scripted(middle, tools=[lowest.as_tool("deep", "")]) as lower,
+            scripted(top, tools=[lower.as_tool("middle", "")]) as loop,
+        ):
+            run = loop.run("Go.")
+            seen = [message async for message in run]
+            said = [
+                (block.text, message.parent_tool_use_id)
+                for message in seen
+                if isinstance(message, AssistantMessage)
+                for block in message.content
+                if isinstance(block, TextBlock)
+            ]
+            assert said == [("Deep.", "c1"), ("Middle.", "t1"), ("Top.", None)]
+            linked(linked(run.log, "t1"), "c1")
+
+    asyncio.run(main())
+
+
+def test_one_that_fails_is_a_failed_call() -> None:
+    async def main() -> None:
+        agents = Agents(
+            [reply(ask("t1", "Look.")), reply("Done.")],
+            [reply("Half", tool_use("c1", "read", {}))],
+            inner_options={"tools": [echo()], "limits": Limits(max_turns=1)},
+        )
+        async with agents as loop:
+            run = loop.run("Go.")
+            assert (await run).subtype == "success"
+            told = "the sub-agent ended without an answer (max_turns)\nIts last words: Half"
+            assert run.messages[2]["content"] == [result("t1", told, is_error=True)]
+
+    asyncio.run(main())
