@@ -182,7 +182,7 @@ class RestoredAnswer(Answer):
     def _earlier(self, call: Call, tool: PastTool) -> Earlier:
         """What is known of the run inside a call."""
         waiting = tool.waiting
-        blocks = [] if waiting is None else self._contents.value(waiting["pending"])
+        blocks: list[dict[str, Any]] = [] if waiting is None else self._contents.value(waiting["pending"])
         return Earlier(
             paid=tool.paid,
             pending=tuple(ToolUseBlock(**block) for block in blocks),

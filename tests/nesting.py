@@ -42,13 +42,13 @@ def linked(parent: Log, call: str) -> Log:
     """The log of the run inside a call, which must be bound to the parent's, and the parent's to it."""
     child = parent.children[call]
     assert child.genesis is not None
-    link = child.genesis["parent"]
-    begin = parent.records[link["seq"]]
+    link: dict[str, Any] = child.genesis["parent"]
+    begin = parent.records[int(link["seq"])]
     assert (begin.hash, begin.run, begin["tool_use_id"]) == (link["hash"], link["run"], call)
     ends = [effect.end for effect in parent.effects if effect.begin.get("tool_use_id") == call]
     assert ends[-1] is not None
-    told = ends[-1]["child"]
-    last = child.records[told["seq"]]
+    told: dict[str, Any] = ends[-1]["child"]
+    last = child.records[int(told["seq"])]
     assert (last.run, last.hash) == (told["run"], told["hash"])
     assert told["log"] == (None if child.file is None else child.file.name)
     return child

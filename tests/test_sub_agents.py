@@ -90,7 +90,7 @@ def test_several_that_only_read_run_in_parallel_and_are_answered_in_order() -> N
         gate = asyncio.Event()
 
         async def meet(given: dict[str, Any], ctx: Any) -> str:
-            hanging[given["n"]].began.set()
+            hanging[int(given["n"])].began.set()
             await gate.wait()
             return f"met {given['n']}"
 
@@ -180,8 +180,8 @@ def test_siblings_that_spend_all_together_end_after_their_turn() -> None:
         started = [asyncio.Event(), asyncio.Event()]
 
         async def meet(given: dict[str, Any], ctx: Any) -> str:
-            started[given["n"]].set()
-            await started[1 - given["n"]].wait()
+            started[int(given["n"])].set()
+            await started[1 - int(given["n"])].wait()
             return "met"
 
         def answer(body: dict[str, Any]) -> Any:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -89,6 +90,12 @@ class Log:
         return self.records[0] if self.records and self.records[0].kind is Kind.GENESIS else None
 
     @property
+    def parent_run(self) -> str | None:
+        """The id of the run that this one is a sub-agent of."""
+        parent: dict[str, Any] | None = None if self.genesis is None else self.genesis.get("parent")
+        return None if parent is None else str(parent["run"])
+
+    @property
     def terminal(self) -> Record | None:
         """The seal; None while the run is open."""
         last = next((record for record in reversed(self.records) if record.kind is not Kind.TOMBSTONE), None)
@@ -131,7 +138,7 @@ class Log:
             if record.kind is Kind.EFFECT_BEGIN and record["class"] == "tool":
                 for file in itertools.takewhile(Path.exists, child_files(self.file, record["tool_use_id"])):
                     log = read(file)
-                    if log.genesis is not None and (log.genesis.get("parent") or {}).get("run") == self.run:
+                    if log.parent_run == self.run:
                         found[record["tool_use_id"]] = log
         return found
 
