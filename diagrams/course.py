@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 import attrs
 
@@ -111,7 +110,7 @@ class _Reader:
         self._records = records
         self._spans: list[Span] = []
         self._moments: list[Moment] = []
-        self._begun: dict[Any, tuple[Fields, int, int]] = {}
+        self._begun: dict[str, tuple[Fields, int, int]] = {}
         self._turn = 1
         self._state, self._since = str(State.PREPARE), 0
         self._terminal: str | None = None
@@ -144,12 +143,12 @@ class _Reader:
             case None | Kind.TRANSITION:
                 self._move(record, now)
             case Kind.EFFECT_BEGIN:
-                self._begun[record.get("seq")] = (record, now, self._turn)
-            case Kind.EFFECT_END if record.get("effect") in self._begun:
-                begin, since, turn = self._begun.pop(record.get("effect"))
+                self._begun[told(record, "seq")] = (record, now, self._turn)
+            case Kind.EFFECT_END if told(record, "effect") in self._begun:
+                begin, since, turn = self._begun.pop(told(record, "effect"))
                 self._end(begin, record, since, now, turn)
             case Kind.RESUMED:
-                self._sign(Sign.TAKEN_OVER, now, f"taken over{_away(self._written, told(record, 'ts'))}")
+                self._sign(Sign.TAKEN_OVER, now, f"taken over{away(self._written, told(record, 'ts'))}")
                 for begin, since, turn in self._begun.values():
                     self._end(begin, None, since, now, turn)
                 self._begun.clear()
@@ -239,7 +238,8 @@ def _usage(end: Fields) -> Iterable[str]:
                 yield f"{tokens:,} {name.replace('_', ' ')}"
 
 
-def _away(before: str, after: str) -> str:
+def away(before: str, after: str) -> str:
+    """How long nobody owned the run, between two times of day, with a word before it; empty where they tell nothing."""
     try:
         gone = datetime.fromisoformat(after) - datetime.fromisoformat(before)
         return f" after {spent(int(max(gone.total_seconds(), 0) * 1e9))}"

@@ -39,10 +39,10 @@ class _Arrow:
 
 def _label(edge: Edge) -> str:
     lines = [line.trigger for line in edge.lines] + ([edge.outcome] if edge.outcome else [])
-    return "<br/>".join(_escaped(line) for line in lines)
+    return "<br/>".join(escaped(line) for line in lines)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """`text` with every character that Mermaid might read as its own turned into a character code."""
     return "".join(char if char in _PLAIN else f"#{ord(char)};" for char in text)
 
@@ -70,16 +70,16 @@ def _nodes(graph: Graph) -> Iterable[str]:
 
 
 def _node(graph: Graph, node: Node) -> Iterable[str]:
-    yield f'    state "{_escaped(node.head)}" as {node.name}'
+    yield f'    state "{escaped(node.head)}" as {node.name}'
     for text, _tone in graph.inside(node):
-        yield f"    {node.name} : {_escaped(text)}"
+        yield f"    {node.name} : {escaped(text)}"
 
 
 def _legend(graph: Graph) -> Iterable[str]:
     if graph.legend:
         yield "    state legend {"
         for index, (text, _tone) in enumerate(graph.legend):
-            yield f'        state "{_escaped(text)}" as legend_{index}'
+            yield f'        state "{escaped(text)}" as legend_{index}'
         yield "    }"
 
 

@@ -8,6 +8,8 @@ from looplatch.diagrams.graph import Graph, graph_of
 from looplatch.diagrams.mermaid import mermaid
 from looplatch.diagrams.overlay import Kind, Overlay
 from looplatch.diagrams.png import png
+from looplatch.diagrams.sequence_mermaid import sequence_mermaid
+from looplatch.diagrams.sequence_svg import sequence_svg
 from looplatch.diagrams.svg import svg
 from looplatch.diagrams.text import text
 from looplatch.diagrams.timeline import timeline_svg
@@ -19,8 +21,12 @@ from looplatch.states.transition import Table
 TextFormat = Literal["mermaid", "dot", "svg", "text"]
 Format = Literal["mermaid", "dot", "svg", "png", "text"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
-Picture = Literal["machine", "timeline"]
-PICTURES: Final[dict[str, tuple[Format, ...]]] = {"machine": FORMATS, "timeline": ("svg", "png")}
+Picture = Literal["machine", "sequence", "timeline"]
+PICTURES: Final[dict[str, tuple[Format, ...]]] = {
+    "machine": FORMATS,
+    "sequence": ("mermaid", "svg", "png"),
+    "timeline": ("svg", "png"),
+}
 
 
 @overload
@@ -61,13 +67,17 @@ def render(
     """Draw `table`; with `log_or_run`, what it walked is counted and timed, and what it never walked is faint.
 
     log_or_run: a log, a run, or a list of records; None draws the table alone.
-    kind: "machine" is that; "timeline" draws who was busy when in the run (as "svg" or "png").
+    kind: "machine" is that; "sequence" draws who said what to whom in the run (as "mermaid", "svg" or "png"),
+    "timeline" who was busy when (as "svg" or "png").
     format: "mermaid", "dot", "svg" or "text" give str; "png" gives bytes and needs `looplatch[diagrams]`.
     fold: moves that stay are counted instead of listed.
     The same arguments give the same result. Raises UsageError for an unknown kind or format, for a log or run that is
     none, that is missing, or that ran on another table, and where the packages of the extra are missing.
     """
     check_format(format, kind)
+    if kind == "sequence":
+        run = _given(log_or_run, kind)
+        return sequence_mermaid(run) if format == "mermaid" else _painted(sequence_svg(run), format)
     if kind == "timeline":
         return _painted(timeline_svg(_given(log_or_run, kind)), format)
     overlay = None if log_or_run is None else Overlay(kind=Kind.RUN, walks=(walk_of(log_or_run, table),))

@@ -200,7 +200,7 @@ ODD = st.none() | st.integers() | st.text(max_size=5) | st.lists(st.integers(), 
 
 @given(st.lists(st.fixed_dictionaries({}, optional={
     "kind": st.sampled_from(["transition", "effect_begin", "effect_end", "resumed", "rejected", "genesis"]) | ODD,
-    "seq": st.integers(0, 5), "effect": st.integers(0, 5), "mono_ns": st.integers(0, 10**15) | ODD,
+    "seq": st.integers(0, 5) | ODD, "effect": st.integers(0, 5) | ODD, "mono_ns": st.integers(0, 10**15) | ODD,
     "epoch": st.integers(0, 3), "class": st.sampled_from(["model", "tool", "sleep", "hook", "summary", "size"]) | ODD,
     "name": ODD, "outcome": ODD, "usage": ODD, "ts": ODD, "event": ODD, "reason": ODD, "terminal": ODD, "target": ODD,
 }), max_size=12))  # fmt: skip
