@@ -24,7 +24,7 @@ def compressed() -> list[Play]:
     staged: dict[str, Any] = {**SETTINGS, "stage_at": 0.3, "collapse_at": 1.0}
     staging = Compression(**staged, compact_at=1.0)
     wide: dict[str, Any] = {**known, "window": 40_000}
-    trial, open_breaker = FakeClock(), FakeClock()
+    trial = FakeClock()
     return [
         meet(Model([*reads(30), DONE]), **known),
         meet(Model([*reads(5), DONE]), compression=early, **known),
@@ -33,12 +33,15 @@ def compressed() -> list[Play]:
         meet(Model([*reads(3), TOO_LONG, DONE], [OVERLOADED, "It was done."]), **small),
         meet(Model([*reads(3), TOO_LONG], [NO]), **small),
         meet(Model([*reads(3), TOO_LONG], [USELESS]), **small),
-        meet(
-            Model([*reads(7), TOO_LONG], [NO, NO, NO, USELESS]),
-            compression=early,
-            clock=open_breaker,
-            watch=after_withheld(open_breaker, only_in_recover=True),
-            **known,
+        *(
+            meet(
+                Model([*reads(7), TOO_LONG], [NO, NO, NO, trial_of_it]),
+                compression=early,
+                clock=clock,
+                watch=after_withheld(clock, only_in_recover=True),
+                **known,
+            )
+            for trial_of_it, clock in ((USELESS, FakeClock()), (NO, FakeClock()))
         ),
     ]
 
