@@ -13,7 +13,7 @@ from looplatch.audit import AuditLog, JsonlLog, MemoryLog, mirror_to
 from looplatch.driver import Driver
 from looplatch.encoding import EncodeError, decode, encode
 from looplatch.history import History
-from looplatch.journal import Journal
+from looplatch.journal import Journal, named
 from looplatch.messages import SystemMessage
 from looplatch.outbox import Outbox
 from looplatch.plan import Plan
@@ -179,6 +179,7 @@ def _genesis(plan: Plan, opening: Opening) -> dict[str, Any]:
     return {
         **versions(),
         **settings_of(plan),
+        "reads": reads_of(plan),
         "deadline_ms": None if deadline is None else int(deadline * 1000),
         "durability": plan.durability,
         "payloads": plan.payloads,
@@ -193,6 +194,11 @@ def versions() -> dict[str, str]:
         "library": f"looplatch {_version('looplatch')}",
         "sdk": f"anthropic {_version('anthropic')}",
     }
+
+
+def reads_of(plan: Plan) -> list[str]:
+    """The tools of which a call may be one that only reads, as the log names them."""
+    return [named(name) for name in plan.toolbox.reads()]
 
 
 def settings_of(plan: Plan) -> dict[str, Any]:

@@ -149,7 +149,7 @@ class Performer:
         if self.unsent and context.reason is Continue.NEXT_TURN and self._at.history.last_role == "user":
             said, self.unsent = self.unsent, []
             for text in said:
-                self._at.say_text(text)
+                self._at.say_text(text, origin="send")
         return await self.compressor.fit(context)
 
     async def _write_summary(self, context: Context, event: Event) -> Event:

@@ -16,7 +16,7 @@ from looplatch.driver import Driver
 from looplatch.encoding import encode
 from looplatch.hooks import Allow, Deny
 from looplatch.journal import Journal
-from looplatch.opening import settings_of, versions
+from looplatch.opening import reads_of, settings_of, versions
 from looplatch.plan import Plan
 from looplatch.recovery.lost import Lost
 from looplatch.recovery.past import PastApproval
@@ -122,6 +122,7 @@ class Resumption:
         inside = [{"under": under, **one.fields()} for under, known in nested.items() for one in known.values()]
         return {
             **versions(),
+            "reads": reads_of(plan),
             "durability": plan.durability,
             "deadline_ms": None if deadline is None else int(deadline * 1000),
             "changes": {change.name: {"was": change.was, "now": change.now} for change in self.changes},

@@ -64,21 +64,24 @@ class Workplace:
         record = self.journal.message("join", len(self.history), role, form, kept, **more)
         self.history.join(Joining(role, form, kept, record.hash))
 
-    def say(self, said: list[tuple[dict[str, object], Kept]]) -> None:
-        """Speak on the user's side: a new message, or more of the last one, since roles alternate."""
+    def say(self, said: list[tuple[dict[str, object], Kept]], **more: Any) -> None:
+        """Speak on the user's side: a new message, or more of the last one, since roles alternate.
+
+        more: further fields of the record.
+        """
         history, kept = self.history, [k for _, k in said]
         if history.last_role == "user":
-            record = self.journal.message("extend", len(history) - 1, "user", "blocks", kept)
+            record = self.journal.message("extend", len(history) - 1, "user", "blocks", kept, **more)
             history.extend(kept, record.hash)
         else:
-            self.join("user", kept)
+            self.join("user", kept, **more)
         self.outbox.push(UserMessage(content=tuple(read_block(block) for block, _ in said)))
 
-    def say_text(self, text: str) -> None:
-        """Say a text to the model."""
+    def say_text(self, text: str, **more: Any) -> None:
+        """Say a text to the model. more: further fields of the record."""
         self.close_turn()
         block: dict[str, object] = {"type": "text", "text": text}
-        self.say([(block, self.journal.keep(block))])
+        self.say([(block, self.journal.keep(block))], **more)
 
     def close_turn(self) -> None:
         """Answer what the server's own tools left open in the last answer, or nothing could be said after it."""

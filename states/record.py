@@ -12,7 +12,8 @@ from typing import Any, Final
 import attrs
 import orjson
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
+SCHEMAS: Final = (1, 2)  # that are read; 1: a message does not say that the caller sent it, other fields may stand
 ZEROS: Final = "0" * 64  # the `prev` of a genesis
 _BLANK: Final = "#" * 64
 _BLANK_FIELD: Final = b'"hash":"%b"' % _BLANK.encode()

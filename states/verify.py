@@ -22,10 +22,12 @@ from looplatch.states.verify_moves import Moves
 from looplatch.states.verify_payloads import Kept, Source
 from looplatch.states.verify_plan import plan_of
 from looplatch.states.verify_saying import Saying
+from looplatch.states.verify_shapes import Shapes
 from looplatch.states.verify_tables import Past, Tables, no_past
 
 __all__ = ["Report", "Violation", "verify_lines"]
 
+_COMMITTING: Final = frozenset(("message", "effect_begin", "effect_end", "resumed"))
 _COMPRESSING: Final = frozenset((State.PREPARE, State.RECOVER))
 _MALFORMED: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
@@ -55,6 +57,7 @@ class _Verifier:
         self._claims: Claims | None = None
         self._kept = Kept(self._findings, payloads)
         self._saying = Saying(self._findings)
+        self._shapes = Shapes(self._findings)
         self._judges: dict[str, Callable[[dict[str, Any], Effects], None]] = {
             "transition": self._judge_move,
             "message": self._judge_message,
@@ -84,9 +87,12 @@ class _Verifier:
                 self._begin(record)
                 continue
             try:
+                self._shapes.check(record)
                 judge = judges.get(record["kind"])
                 if judge is not None:
                     judge(record, effects)
+                if record["kind"] in _COMMITTING:
+                    self._kept.check(record)
             except _MALFORMED as error:
                 self._malformed(record, error)
         torn = 0
@@ -135,6 +141,7 @@ class _Verifier:
         if record is None or record.get("kind") != "genesis":
             return
         try:
+            self._shapes.check(record)
             self._judge_by(record["table"])
             self._moves.begin(record["limits"])
             check_genesis(self._findings, record)
@@ -160,7 +167,6 @@ class _Verifier:
             return
         if moves.started and not history.changed:
             self._saying.check(record, moves.state, moves.context.reason)
-        self._kept.check(record["blocks"])
 
     def _judge_end(self, record: dict[str, Any], effects: Effects) -> None:
         if self._claims is not None:

@@ -9,7 +9,7 @@ import orjson
 
 from looplatch.states.findings import Findings
 from looplatch.states.merkle import Merkle
-from looplatch.states.record import MAX_INT, SCHEMA, ZEROS, Kind
+from looplatch.states.record import MAX_INT, SCHEMAS, ZEROS, Kind
 from looplatch.states.verify_values import is_list, is_object
 
 _CANONICAL: Final = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER
@@ -40,6 +40,7 @@ class Chain:
         self._epoch = 0
         self._mono = -1
         self._table: object = fingerprint  # the one that judges the run
+        self._schema: object = None  # that of the genesis, or of the last claim
 
     def read(self, line: bytes) -> dict[str, Any] | None:
         """Check a line, newline included; returns its record, None where it is none.
@@ -79,7 +80,7 @@ class Chain:
                 or seq != self._next_seq
                 or mono < self._mono
                 or epoch != self._epoch
-                or version != SCHEMA
+                or version != self._schema
                 or record["run"] != self._run
                 or not seq.__class__ is mono.__class__ is epoch.__class__ is version.__class__ is int
                 or _IS_TIME(record["ts"]) is None
@@ -153,8 +154,12 @@ class Chain:
         time = record.get("ts")
         if type(time) is str and _IS_TIME(time) is None:
             add("I4", "the record's time is none", "RFC 3339, UTC, to the microsecond", time)
-        if version != SCHEMA or type(version) is not int:
-            add("I6", "the schema is not one that this verifier knows", SCHEMA, version)
+        if version not in SCHEMAS or type(version) is not int:
+            add("I6", "the schema is not one that this verifier knows", SCHEMAS, version)
+        elif version != self._schema:
+            if self.count > 1 and record.get("kind") != "resumed":
+                add("I6", "the schema changes where nobody new writes", self._schema, version)
+            self._schema = version
         if run != self._run or type(run) is not str:
             if self.count > 1 or type(run) is not str:
                 add("I6", "the record belongs to another run", self._run or "a run's name", run)

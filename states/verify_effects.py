@@ -64,6 +64,7 @@ class Effects:
         self._run = run
         self._keys: set[str] = set()
         self._parallel = genesis.get("max_parallel", MAX_PARALLEL)
+        self._reads: list[str] | None = genesis.get("reads")  # the tools of which a call may be a read; None: not told
         deadline = genesis["deadline_ms"]
         self._deadline = None if deadline is None else genesis["mono_ns"] + deadline * _MS
         self._epoch = genesis["epoch"]
@@ -159,6 +160,7 @@ class Effects:
         left = record.get("deadline_ms")
         self._deadline = None if left is None else record["mono_ns"] + left * _MS
         self._epoch = record["epoch"]
+        self._reads = record.get("reads")
 
     def _begin_request(self, record: dict[str, Any]) -> None:
         request = (record["sent"], record["max_tokens"], record["model"])
@@ -183,6 +185,8 @@ class Effects:
         add, name, access = self._findings.add, record["tool_use_id"], record["access"]
         if access not in _ACCESSES:
             add("T5", "a tool neither reads nor writes", " or ".join(_ACCESSES), access)
+        if access == "read" and self._reads is not None and record["name"] not in self._reads:
+            add("T5", "a tool that writes is said to read", "write", access)
         tools = [effect.access for effect in self.running.values() if effect.kind == "tool"]
         if tools and (access != "read" or "read" not in tools or len(set(tools)) > 1):
             add(

@@ -1,7 +1,7 @@
 """Payloads: each kept one is what its record committed to, and each that is gone has its tombstone."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -13,15 +13,19 @@ from looplatch.states.verify_values import is_object
 Source = Callable[[str], tuple[bytes, bytes] | None]
 """Finds the salt and the payload of a commitment; None where they are not kept."""
 
+_BLOCKS: Final = ("blocks", "unfinished")
+_NAMES: Final = ("result", "reason", "edited")  # fields that are a commitment
+
 
 class Kept:
-    """Compares what message records commit to with the payload store. `source`: None where there is none to look at."""
+    """Compares what records commit to with the payload store. `source`: None where there is none to look at."""
 
     def __init__(self, findings: Findings, source: Source | None) -> None:
         self._findings = findings
         self._source = source
         self._keeps = False
         self._clean = False  # whether no secret that is known may be in a payload
+        self._sizes: dict[str, int] = {}  # of the payloads that were looked at
         self._missing: dict[str, tuple[int, int | None]] = {}  # commitments, and the line and number of the record
         self._buried: dict[str, tuple[int, int | None]] = {}  # what tombstones are for, and their line and number
 
@@ -35,25 +39,43 @@ class Kept:
         configured = record.get("secrets")
         self._clean = is_object(configured) and configured.get("known") == KNOWN_VERSION
 
-    def check(self, blocks: list[dict[str, Any]]) -> None:
-        """The blocks of a message."""
-        source, findings = self._source, self._findings
-        if source is None:
+    def check(self, record: dict[str, Any]) -> None:
+        """Every payload that a record commits to."""
+        if self._source is None:
             return
-        for block in blocks:
-            kept = source(block["commitment"])
-            if kept is None:
-                if self._keeps:
-                    self._missing.setdefault(block["commitment"], (findings.line, findings.seq))
-                continue
-            if self._clean:
-                self._check_secrets(block["commitment"], kept[1])
-            found = commitment(*kept)
-            if found != block["commitment"] or len(kept[1]) != block["bytes"]:
-                wanted = f"{block['commitment']}, {block['bytes']} bytes"
-                findings.add(
-                    "P2", "a kept payload is not the one committed to", wanted, f"{found}, {len(kept[1])} bytes"
-                )
+        for name in _BLOCKS:
+            for block in record.get(name) or ():
+                self._check_one(block["commitment"], block["bytes"])
+                if (raw := block.get("raw")) is not None:
+                    self._check_one(raw, None)
+        for name in _NAMES:
+            named = record.get(name)
+            if type(named) is str:
+                self._check_one(named, record.get("bytes"))
+        if (full := record.get("full")) is not None:
+            self._check_one(full["commitment"], full["bytes"])
+        for approval in record.get("approvals") or ():
+            for name in ("input", "message"):
+                if approval[name] is not None:
+                    self._check_one(approval[name], None)
+
+    def _check_one(self, named: str, size: int | None) -> None:
+        """A commitment, and how many bytes its payload has, where that is told. Each is looked at once."""
+        source, findings, known = self._source, self._findings, self._sizes.get(named)
+        if source is None or (known is not None and (size is None or known == size)):
+            return
+        kept = source(named)
+        if kept is None:
+            if self._keeps:
+                self._missing.setdefault(named, (findings.line, findings.seq))
+            return
+        if self._clean and known is None:
+            self._check_secrets(named, kept[1])
+        found, long = commitment(*kept), len(kept[1])
+        self._sizes[named] = long
+        if found != named or size not in (None, long):
+            wanted = named if size is None else f"{named}, {size} bytes"
+            findings.add("P2", "a kept payload is not the one committed to", wanted, f"{found}, {long} bytes")
 
     def _check_secrets(self, named: str, payload: bytes) -> None:
         """Nobody says where the secret is, nor what: a report is for other eyes."""

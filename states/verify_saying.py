@@ -7,6 +7,8 @@ from looplatch.states.reasons import Continue
 from looplatch.states.state import State
 
 _RESULT: Final = "tool_result"  # and those of the server's own tools, whose types end in it
+_SENT: Final = "send"  # the caller said it, in the middle of the run
+_MARKED_FROM: Final = 2  # the first schema in which that is on record
 _NEXT: Final = Continue.NEXT_TURN  # the caller may have said something meanwhile, as often as it likes
 _ASKING: Final = (
     Continue.MAX_OUTPUT_TOKENS_RECOVERY,
@@ -46,7 +48,12 @@ class Saying:
         if not texts:
             return
         self._said += texts
-        if state != State.PREPARE or (reason != _NEXT and (reason not in _ASKING or self._said > 1)):
+        origin = record.get("origin")
+        if origin is not None and (origin != _SENT or reason != _NEXT):
+            self._findings.add("E6", "nobody can have said this here", f"{_SENT}, after {_NEXT}", origin)
+        elif reason == _NEXT and origin != _SENT and record["v"] >= _MARKED_FROM:
+            self._findings.add("E6", "nobody is said to have said this", f"the origin {_SENT}", origin)
+        elif state != State.PREPARE or (reason != _NEXT and (reason not in _ASKING or self._said > 1)):
             found = f"{texts} such blocks in {state}"
             self._findings.add("E6", "no move asks for more than results here", "tool_result blocks alone", found)
 

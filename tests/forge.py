@@ -247,7 +247,7 @@ class Forge:
         history: list[list[str]] = []
         for place, record in enumerate(self.records):
             fields: Fields = {
-                "v": 1,
+                "v": 2,
                 "run": RUN,
                 "seq": place,
                 "epoch": 0,

@@ -11,6 +11,8 @@ from tests.forge import Fields, Forge, altered, broken, call, hexed, result, tex
 from tests.forged_runs import (
     begun,
     complete,
+    one_turn,
+    short_run,
     streaming,
 )
 
@@ -44,8 +46,28 @@ def p3_tombstone() -> Forge:
     return forge
 
 
+def i4_field() -> Forge:
+    """A field that no move has."""
+    forge = short_run()
+    return altered(forge, forge.find(event="ContextReady"), mood="good")
+
+
+def i4_block() -> Forge:
+    """A field that no block has."""
+    forge = short_run()
+    forge.find(kind="message")["blocks"][0]["text"] = "what was said"
+    return forge
+
+
+def i4_inside() -> Forge:
+    """A field of a field."""
+    forge = short_run()
+    forge.find(kind="effect_end", class_="model")["held"] = {"prompt": 10, "output": 10, "joules": 7}
+    return forge
+
+
 BAD: tuple[Callable[[], Forge], ...] = (
-    i4_time, i4_library, p4_parent, c2_attempt, p3_tombstone,
+    i4_time, i4_library, p4_parent, c2_attempt, p3_tombstone, i4_field, i4_block, i4_inside,
 )  # fmt: skip
 
 
@@ -103,3 +125,52 @@ def test_totals_stop_where_a_record_can_hold_no_more() -> None:
     moved["change"] = {name: value for name, value in moved["change"].items() if not name.endswith("tokens")}
     report = verify_lines(forge.lines())
     assert report.ok, str(report)
+
+
+# --- contents that stand beside those of messages
+
+
+def all_kept() -> tuple[Forge, dict[str, tuple[bytes, bytes]]]:
+    """A run with two tools, one with a result that was cut to be sent, of which all contents are kept."""
+    forge = one_turn()
+    forge.records[0]["payloads"] = "keep"
+    forge.find(kind="effect_end", class_="tool")["full"] = {"commitment": hexed("all of it"), "bytes": 9}
+    store = {hexed(said): (b"", said.encode()) for said in CONTENTS}
+    for record in forge.records:
+        for block in record.get("blocks", []):
+            block["bytes"] = len(store[block["commitment"]][1])
+        if "result" in record:
+            record["bytes"] = len(b"result a")
+    return forge, store
+
+
+CONTENTS = ("question", "answer", "call a", "call b", "result a", "result b", "all of it")
+
+
+def test_all_contents_are_looked_at() -> None:
+    forge, store = all_kept()
+    report = verify_lines(forge.lines(), payloads=store.get)
+    assert report.ok, str(report)
+
+
+@pytest.mark.parametrize("said", CONTENTS)
+def test_a_content_that_is_another_is_told_wherever_it_is_named(said: str) -> None:
+    forge, store = all_kept()
+    store[hexed(said)] = (b"", b"?" * len(said))
+    assert broken(verify_lines(forge.lines(), payloads=store.get)) == {"P2"}
+
+
+@pytest.mark.parametrize("said", CONTENTS)
+def test_a_content_that_is_gone_is_told_wherever_it_is_named(said: str) -> None:
+    forge, store = all_kept()
+    del store[hexed(said)]
+    assert broken(verify_lines(forge.lines(), payloads=store.get)) == {"P3"}
+    forge.add("tombstone", commitment=hexed(said), of=0)
+    report = verify_lines(forge.lines(), payloads=store.get)
+    assert report.ok, str(report)
+
+
+def test_a_size_that_is_told_wrong_is_p2_although_the_content_is_right() -> None:
+    forge, store = all_kept()
+    forge.find(kind="effect_end", class_="tool")["full"]["bytes"] = 8
+    assert broken(verify_lines(forge.lines(), payloads=store.get)) == {"P2"}

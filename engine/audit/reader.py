@@ -9,7 +9,7 @@ import orjson
 
 from looplatch.audit.errors import LogDamaged
 from looplatch.states.errors import UsageError
-from looplatch.states.record import SCHEMA, Kind, Record
+from looplatch.states.record import SCHEMAS, Kind, Record
 
 _EVERY_RECORD_HAS: Final[dict[str, type]] = {
     "v": int, "run": str, "seq": int, "epoch": int, "ts": str, "mono_ns": int, "kind": str, "prev": str, "hash": str,
@@ -40,8 +40,9 @@ def parse(line: bytes, number: int, file: Path | None) -> Record:
     for name, kind in _EVERY_RECORD_HAS.items():
         if type(data.get(name)) is not kind:
             raise LogDamaged(file, number, f"its field {name!r} is missing or is no {kind.__name__}")
-    if data["v"] != SCHEMA:
-        raise LogDamaged(file, number, f"it has schema {data['v']}; this looplatch reads schema {SCHEMA}")
+    if data["v"] not in SCHEMAS:
+        known = " and ".join(map(str, SCHEMAS))
+        raise LogDamaged(file, number, f"it has schema {data['v']}; this looplatch reads the schemas {known}")
     if data["kind"] not in _KINDS:
         raise LogDamaged(file, number, f"its kind {data['kind']!r} is unknown")
     return Record(data)

@@ -40,6 +40,10 @@ class Toolbox(Mapping[str, Tool]):
     def __len__(self) -> int:
         return len(self._tools)
 
+    def reads(self) -> list[str]:
+        """The names of the tools of which a call may be one that only reads, in alphabetical order."""
+        return sorted(tool.name for tool in self._tools.values() if tool.read_only is not False)
+
     def definitions(self) -> list[dict[str, Any]]:
         """What is sent to the API of each tool, in order."""
         return [tool.definition() if isinstance(tool, Tool) else dict(tool.definition) for tool in self._given]

@@ -1,0 +1,68 @@
+"""Which fields each kind of record has in the present schema. What is not named here is refused by the verifier.
+
+A new field is added here and to the docs; a field that goes, or means something else, needs another `record.SCHEMA`.
+"""
+
+from typing import Final
+
+# Of all records. redacted: what kinds of secret were taken out of contents that it names, before they were kept.
+EVERY: Final = ("v", "run", "seq", "epoch", "ts", "mono_ns", "kind", "prev", "hash", "redacted")
+
+_MOVE: Final = ("source", "event", "fields", "target", "reason", "strategy", "terminal", "guards", "change")
+_EFFECT: Final = ("effect", "class")
+_END: Final = (*_EFFECT, "outcome")
+_TEXT: Final = ("usage", "result", "bytes")  # what a summary, or a note, came to
+_SETUP: Final = ("library", "sdk", "deadline_ms", "durability", "secrets", "reads")
+
+# By kind; of effects, by kind and class.
+RECORDS: Final[dict[str, tuple[str, ...]]] = {
+    "genesis": (*_SETUP, "model", "system", "tools", "params", "limits", "table", "payloads", "parent"),
+    "transition": _MOVE,
+    "rejected": _MOVE,
+    # count: how many messages leave. origin: "send" where the caller said it in the middle of the run.
+    "message": ("op", "index", "role", "form", "blocks", "count", "message_id", "model", "stop_reason", "origin"),
+    "checkpoint": ("count", "root"),
+    "resumed": (*_SETUP, "lost", "changes", "changed_contents", "approvals"),
+    "tombstone": ("commitment", "of"),
+    "terminal": ("state", "terminal", "count", "root", "history"),
+    "effect_begin model": (*_EFFECT, "model", "max_tokens", "attempt", "sent", "differs"),
+    "effect_begin tool": (
+        *_EFFECT, "name", "tool_use_id", "idempotency_key", "access", "input", "edited", "blocks",
+    ),
+    "effect_begin hook": (*_EFFECT, "point", "name"),
+    "effect_begin summary": (*_EFFECT, "model", "level", "by", "max_tokens", "span"),
+    "effect_begin sleep": (*_EFFECT, "delay_ms"),
+    "effect_begin count": (*_EFFECT, "model", "sent"),
+    "effect_begin size": (*_EFFECT, "model"),
+    "effect_begin note": (*_EFFECT, "name", "calls"),
+    "effect_end model": (
+        *_END, "request_id", "message_id", "stop_reason", "cache_miss", "context_edits", "usage", "held", "error",
+        "trouble", "blocks", "unfinished",
+    ),
+    "effect_end tool": (*_END, "is_error", "abandoned", "result", "bytes", "full"),
+    "effect_end hook": (*_END, "reason", "bytes"),
+    "effect_end summary": (*_END, *_TEXT),
+    "effect_end sleep": _END,
+    "effect_end count": (*_END, "tokens"),
+    "effect_end size": (*_END, "window", "output"),
+    "effect_end note": (*_END, *_TEXT),
+}  # fmt: skip
+
+# A content block as records describe it; its content is in the payload store. model_id, model_name, raw: what the model
+# wrote, where the history has something else for it.
+BLOCK: Final = (
+    "type", "commitment", "bytes", "id", "name", "caller", "tool_use_id", "is_error", "model_id", "model_name", "raw",
+)  # fmt: skip
+
+# What stands inside of fields that are objects.
+INSIDE: Final[dict[str, tuple[str, ...]]] = {
+    "sent": ("count", "digest"),
+    "history": ("count", "digest"),
+    "usage": ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_micro_usd"),
+    "held": ("prompt", "output"),
+    "error": ("type", "status", "retry_after_ms", "measured"),
+    "full": ("commitment", "bytes"),
+    "lost": ("records", "payloads"),
+    "parent": ("run", "seq", "hash"),
+    "secrets": ("known", "own"),
+}
