@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from looplatch.states import events as on
+from looplatch.states.trouble import TroubleKind
 from looplatch.states.verify import verify_lines
 from tests.forge import Forge, broken, result, text
 from tests.forged_runs import answered, complete, finish, long_run, one_turn, respond, streaming
@@ -69,7 +70,7 @@ def e6_after_a_hook() -> Forge:
     forge.send(on.AnswerGiven())
     forge.end(forge.begin("hook", point="stop", name="guardian"), "Block", reason=None, bytes=0)
     forge.send(on.StopHooksBlocked(hook="guardian"))
-    forge.send(on.TroubleNamed(trouble=on.TroubleKind.HOOK_BLOCKED))
+    forge.send(on.TroubleNamed(trouble=TroubleKind.HOOK_BLOCKED))
     forge.join("user", text("More."))["origin"] = "send"
     forge.send(on.ContextReady(tokens=200, window=200_000))
     forge.told(forge.ask(), "end_turn", 10)
