@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from looplatch.run import Run
     from looplatch.states.errors import IllegalTransition, LooplatchError, NoGuardPassed, UsageError
     from looplatch.states.limits import Limits
+    from looplatch.telling import diff, explain
     from looplatch.tools import Tool, ToolContext, ToolResult, tool
     from looplatch.verification import verify
 
@@ -51,6 +52,7 @@ _HOMES = {
     "looplatch.run": ("Run",),
     "looplatch.states.errors": ("IllegalTransition", "LooplatchError", "NoGuardPassed", "UsageError"),
     "looplatch.states.limits": ("Limits",),
+    "looplatch.telling": ("diff", "explain"),
     "looplatch.tools": ("Tool", "ToolContext", "ToolResult", "tool"),
     "looplatch.verification": ("verify",),
 }
@@ -90,6 +92,8 @@ __all__ = [
     "TransitionMessage",
     "UsageError",
     "UserMessage",
+    "diff",
+    "explain",
     "read",
     "replay",
     "tool",

@@ -1,7 +1,7 @@
 """Replay: the recorded events once more through the real machine, move by move."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any, Final
 
 import attrs
@@ -22,15 +22,28 @@ _EVENTS: Final = {event.__name__: event for event in EVENTS}
 
 @attrs.frozen(kw_only=True)
 class Divergence:
-    """The first place where the machine does not do what the log says: a record, a field of it, and both values."""
+    """The first place where the machine does not do what the log says.
+
+    seq: the record. state: the state that the machine was in. event: the event that it was sent. field: what differs:
+    "kind" (moved or refused), "guards" (the verdicts), "target", "change" (of the context) ... expected: what the
+    machine gives. recorded: what the log has.
+    """
 
     seq: int
     field: str
     expected: Any
     recorded: Any
+    state: str = ""
+    event: str | None = None
 
     def __str__(self) -> str:
-        return f"record {self.seq}: {self.field}: the machine gives {self.expected!r}, the log has {self.recorded!r}"
+        by = f" ({self.event} in {self.state})" if self.event is not None else ""
+        told = f"the machine gives {self.expected!r}, the log has {self.recorded!r}"
+        return f"record {self.seq}{by}: {self.field}: {told}"
+
+    def fields(self) -> dict[str, Any]:
+        """The divergence as plain data, for JSON."""
+        return attrs.asdict(self)
 
 
 @attrs.frozen(kw_only=True)
@@ -49,21 +62,44 @@ class Replay:
         told = "every move is the machine's own" if self.divergence is None else str(self.divergence)
         return f"{self.agreed} moves replayed: {told}"
 
+    def fields(self) -> dict[str, Any]:
+        """The outcome as plain data, for JSON."""
+        divergence = None if self.divergence is None else self.divergence.fields()
+        return {"ok": self.ok, "agreed": self.agreed, "divergence": divergence}
+
+
+@attrs.frozen(kw_only=True)
+class Replayed:
+    """A recorded move (or refusal), made again. context: of the run after it. divergence: None where it agrees."""
+
+    record: Record
+    context: Context
+    divergence: Divergence | None
+
 
 def replay(log: Log | str | os.PathLike[str], *, table: Table = TABLE) -> Replay:
     """Derive every move of a log again: each recorded event is sent to the machine, and what it does is compared.
 
     Raises UsageError for a log whose genesis is missing, LogDamaged and UsageError as `read` does.
     """
+    agreed = 0
+    for made in replayed(log, table=table):
+        if made.divergence is not None:
+            return Replay(agreed=agreed, divergence=made.divergence)
+        agreed += 1
+    return Replay(agreed=agreed)
+
+
+def replayed(log: Log | str | os.PathLike[str], *, table: Table = TABLE) -> Iterator[Replayed]:
+    """The moves of a log, one after the other, made again by the machine; the last is the first that does not agree.
+
+    Raises as `replay` does, at the first move.
+    """
     records = (log if isinstance(log, Log) else read(log)).records
     if not records or records[0].kind is not Kind.GENESIS:
         raise UsageError("log", "it does not begin with a genesis", "Give a whole log; `looplatch verify` tells more")
-    return _replayed(records, Machine(table))
-
-
-def _replayed(records: Iterable[Record], machine: Machine) -> Replay:
+    machine = Machine(table)
     cursor = machine.start(Context())
-    agreed = 0
     for record in records:
         match record.kind:
             case Kind.GENESIS:
@@ -75,13 +111,15 @@ def _replayed(records: Iterable[Record], machine: Machine) -> Replay:
                     case _:
                         pass
             case Kind.TRANSITION | Kind.REJECTED:
+                state = cursor.state
                 found = _compared(machine, cursor, record)
                 if found is not None:
-                    return Replay(agreed=agreed, divergence=found)
-                agreed += 1
+                    found = attrs.evolve(found, state=state, event=record.event)
+                yield Replayed(record=record, context=cursor.context, divergence=found)
+                if found is not None:
+                    return
             case Kind.MESSAGE | Kind.EFFECT_BEGIN | Kind.EFFECT_END | Kind.CHECKPOINT | Kind.TOMBSTONE | Kind.TERMINAL:
                 pass
-    return Replay(agreed=agreed)
 
 
 def _limits(record: Record, fields: Any) -> Limits:

@@ -26,6 +26,8 @@ class Commands:
     verify: Perform
     replay: Perform
     redact: Perform
+    explain: Perform
+    diff: Perform
     diagram: Perform
 
 
@@ -46,35 +48,55 @@ def parser_for(commands: Commands) -> argparse.ArgumentParser:
 
     run = add("run", "ask a model of the API, with tools that read a folder", commands.run)
     run.add_argument("prompt", metavar="PROMPT", help="what the model is to do")
-    run.add_argument("--dir", metavar="DIR", type=Path, help="a folder that the model may read; none without it")
-    run.add_argument("--log", metavar="FILE", type=Path, help="where the audit log goes; it is not kept without it")
+    run.add_argument("--dir", metavar="DIR", type=_path, help="a folder that the model may read; none without it")
+    run.add_argument("--log", metavar="FILE", type=_path, help="where the audit log goes; it is not kept without it")
     run.add_argument("--model", metavar="M", default=DEFAULT_MODEL, help="the model (%(default)s)")
     run.add_argument("--json", action="store_true", help="one message a line, as JSON")
 
     demo = add("demo", "survey a folder with an embedded scripted model; needs no key", commands.demo)
-    demo.add_argument("--dir", metavar="DIR", type=Path, default=Path(), help="the folder (the current one)")
-    demo.add_argument("--log", metavar="FILE", type=Path, help="where the audit log goes (a new temporary folder)")
+    demo.add_argument("--dir", metavar="DIR", type=_path, default=Path(), help="the folder (the current one)")
+    demo.add_argument("--log", metavar="FILE", type=_path, help="where the audit log goes (a new temporary folder)")
 
     verify = add("verify", "check a log: its chain, its moves, its end", commands.verify)
-    verify.add_argument("log", metavar="LOG", type=Path)
+    verify.add_argument("log", metavar="LOG", type=_path)
 
     replay = add("replay", "make the recorded moves again, and compare", commands.replay)
-    replay.add_argument("log", metavar="LOG", type=Path)
+    replay.add_argument("log", metavar="LOG", type=_path)
+    shown = replay.add_mutually_exclusive_group()
+    shown.add_argument("--step", action="store_true", help="walk the moves one at a time, by keys")
+    shown.add_argument("--json", action="store_true", help="print the outcome as JSON")
+
+    explain = add("explain", "tell in plain words what a run did, and why", commands.explain)
+    explain.add_argument("log", metavar="LOG", type=_path)
+    explain.add_argument("--turn", metavar="N", type=int, help="of this turn alone")
+    explain.add_argument("--json", action="store_true", help="print it as JSON")
+
+    diff = add("diff", "show where two runs part, and their counts", commands.diff)
+    diff.add_argument("a", metavar="A", type=_path)
+    diff.add_argument("b", metavar="B", type=_path)
+    diff.add_argument("--json", action="store_true", help="print it as JSON")
 
     redact = add("redact", "delete the contents of a record; the log still verifies", commands.redact)
-    redact.add_argument("log", metavar="LOG", type=Path)
+    redact.add_argument("log", metavar="LOG", type=_path)
     redact.add_argument("--seq", metavar="N", type=int, required=True, help="the record's number")
 
     diagram = add("diagram", "draw the machine, and a run on it", commands.diagram)
     diagram.add_argument("--kind", choices=PICTURES, default="machine", help="what is drawn (%(default)s)")
     diagram.add_argument("--format", choices=FORMATS, help="by the suffix of the output file, or the kind's usual one")
     what = diagram.add_mutually_exclusive_group()
-    what.add_argument("--log", metavar="LOG", type=Path, help="a run, to be drawn over the table")
-    what.add_argument("--diff", metavar=("A", "B"), nargs=2, type=Path, help="two runs, in two colours")
-    what.add_argument("--coverage", metavar="FILE", nargs="+", type=Path, help="what these runs walked together")
+    what.add_argument("--log", metavar="LOG", type=_path, help="a run, to be drawn over the table")
+    what.add_argument("--diff", metavar=("A", "B"), nargs=2, type=_path, help="two runs, in two colours")
+    what.add_argument("--coverage", metavar="FILE", nargs="+", type=_path, help="what these runs walked together")
     diagram.add_argument("--fold", action="store_true", help="count the moves that stay instead of listing them")
-    diagram.add_argument("-o", dest="output", metavar="FILE", type=Path, help="write to FILE, not to standard output")
+    diagram.add_argument("-o", dest="output", metavar="FILE", type=_path, help="write to FILE, not to standard output")
     return parser
+
+
+def _path(given: str) -> Path:
+    """A path; an empty one would silently be the current folder."""
+    if not given:
+        raise argparse.ArgumentTypeError("the path is empty")
+    return Path(given)
 
 
 def complain(problem: object) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 import looplatch.diagrams
 from looplatch.audit import read
-from looplatch.cli.cleaning import cleaned
+from looplatch.cleaning import cleaned
 from looplatch.cli.exits import Exit
 from looplatch.cli.live import LiveView
 from looplatch.cli.screen import Screen, Style

@@ -5,9 +5,9 @@ import sys
 from collections.abc import Sequence
 
 from looplatch.audit.errors import LogExists, LogInUse
-from looplatch.cli import demo, diagram, redact, replay, run, verify
+from looplatch.cleaning import cleaned
+from looplatch.cli import demo, diagram, diff, explain, redact, replay, run, verify
 from looplatch.cli.arguments import Commands, complain, parser_for
-from looplatch.cli.cleaning import cleaned
 from looplatch.cli.exits import Exit
 from looplatch.states.errors import LooplatchError, UsageError
 
@@ -17,6 +17,8 @@ _COMMANDS = Commands(
     verify=verify.perform,
     replay=replay.perform,
     redact=redact.perform,
+    explain=explain.perform,
+    diff=diff.perform,
     diagram=diagram.perform,
 )
 
@@ -26,6 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Raises SystemExit where they name none.
     """
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+        complain("standard output is closed, so that nothing could be shown; open it, or send it to /dev/null")
+        return Exit.USAGE
     given = parser_for(_COMMANDS).parse_args(arguments)
     try:
         code: Exit = given.perform(given)

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from looplatch.blocks import Block, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
-from looplatch.cli.cleaning import Cleaner, cleaned, one_line
+from looplatch.cleaning import Cleaner, cleaned, one_line
 from looplatch.cli.screen import Screen, Style
 from looplatch.messages import (
     AssistantMessage,

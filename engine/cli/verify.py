@@ -2,7 +2,7 @@
 
 import argparse
 
-from looplatch.cli.cleaning import cleaned
+from looplatch.cleaning import cleaned
 from looplatch.cli.exits import Exit
 from looplatch.cli.screen import Screen, Style
 from looplatch.verification import verify

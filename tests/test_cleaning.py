@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looplatch.cli.cleaning import Cleaner, cleaned, one_line
+from looplatch.cleaning import Cleaner, cleaned, one_line
 
 
 @pytest.mark.parametrize(

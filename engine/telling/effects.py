@@ -1,0 +1,102 @@
+"""An effect in plain words: a call of the model or of a tool, a hook, a summary, a wait."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from looplatch.states.record import Record
+from looplatch.telling.fields import object_in
+from looplatch.telling.moves import counted, seconds
+from looplatch.telling.quotes import Quotes
+
+
+def began(begin: Record) -> str | None:
+    """What is told at the beginning of an effect; None for those that are told at their end."""
+    match begin["class"]:
+        case "model":
+            count = object_in(begin, "sent").get("count", 0)
+            again = f", attempt {begin['attempt'] + 1}" if begin.get("attempt") else ""
+            other = f"; another request than before: {begin['differs']}" if begin.get("differs") else ""
+            return (
+                f"asked {begin['model']} with {counted(count, 'message record')}, for at most "
+                f"{counted(begin['max_tokens'], 'token')}{again}{other}"
+            )
+        case _:
+            return None
+
+
+def left(begin: Record, quotes: Quotes) -> str:
+    """An effect whose end was never recorded."""
+    match begin["class"]:
+        case "tool":
+            effect = "it may have had its effect" if begin.get("access") == "write" else "it only reads"
+            return f"the call {_call(begin, quotes)} had begun, and its end is not recorded: {effect}"
+        case "model":
+            return f"the call of {begin['model']} had begun, and its end is not recorded"
+        case "hook":
+            return f"the hook {begin['name']} ({begin['point']}) was asked, and its end is not recorded"
+        case other:
+            return f"a {other} had begun, and its end is not recorded"
+
+
+def ended(begin: Record, end: Record, quotes: Quotes) -> str | None:
+    """How an effect went; None where that goes without saying."""
+    outcome = end["outcome"]
+    match begin["class"]:
+        case "model":
+            return _answered(end)
+        case "tool":
+            said = quotes.block({"commitment": end.get("result"), "bytes": end.get("bytes") or 0})
+            odd = ", and left running" if end.get("abandoned") else ""
+            return f"ran {_call(begin, quotes)}: {str(outcome).replace('_', ' ')}{odd}: {said}"
+        case "hook" if outcome in ("ok", "Allow", "Pass"):
+            return f"the hook {begin['name']} ({begin['point']}) was asked: {_of_no_concern(outcome)}"
+        case "hook":
+            reason = end.get("reason")
+            why = f": {quotes.text(reason, end.get('bytes') or 0)}" if reason is not None else ""
+            return f"the hook {begin['name']} ({begin['point']}) said {outcome}{why}"
+        case "summary":
+            by = "the API" if begin.get("by") == "api" else str(begin["model"])
+            told = quotes.text(end.get("result"), end.get("bytes") or 0) if outcome == "ok" else str(outcome)
+            return f"a summary was asked of {by} (level {begin['level']}): {told}"
+        case "note":
+            told = quotes.text(end.get("result"), end.get("bytes") or 0) if end.get("result") else str(outcome)
+            return f"{begin['name']} was asked for a note of what the tools did: {told}"
+        case "count":
+            tokens = end.get("tokens")
+            return f"the API counted {tokens:,} tokens" if tokens is not None else f"the API did not count: {outcome}"
+        case "size":
+            return f"the API was asked for the size of {begin['model']}: window {end.get('window') or 'unknown'}"
+        case "sleep":
+            return f"waited {seconds(begin['delay_ms'])}" + ("" if outcome == "ok" else f": {outcome}")
+        case other:
+            return f"a {other} ended: {outcome}"
+
+
+def _of_no_concern(outcome: str) -> str:
+    return {"ok": "it saw", "Allow": "it allows", "Pass": "it passes"}[outcome]
+
+
+def _answered(end: Record) -> str:
+    error: Mapping[str, Any] | None = end.get("error")
+    usage = object_in(end, "usage")
+    cached = usage.get("cache_read_tokens", 0)
+    read = usage.get("input_tokens", 0) + cached + usage.get("cache_write_tokens", 0)
+    tokens = f"{read:,} tokens read" + (f" ({cached:,} cached)" if cached else "")
+    tokens += f", {usage.get('output_tokens', 0):,} written"
+    if error is not None:
+        status = f", status {error['status']}" if error.get("status") is not None else ""
+        return f"the call failed: {error.get('type')}{status}; {tokens}"
+    if end["outcome"] != "ok":
+        return f"the call was left: {end['outcome']}; {tokens}"
+    return f"it answered, with the stop reason {end.get('stop_reason')}; {tokens}"
+
+
+def _call(begin: Record, quotes: Quotes) -> str:
+    """A call by its tool, its id and its input."""
+    edited = begin.get("edited")
+    given = (
+        f"{quotes.text(edited, 0)} in the place of the model's input"
+        if edited is not None
+        else quotes.block({"commitment": begin.get("input"), "bytes": 0})
+    )
+    return f"{begin['name']} ({begin['access']}, {begin['tool_use_id']}) with {given}"
