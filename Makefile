@@ -18,8 +18,8 @@ else
 	@$(BIN)/looplatch demo --dir "$$DIR"
 endif
 
-test: $(VENV)/test.stamp ## Run the tests
-	$(BIN)/python -Im pytest -q $(ARGS)
+test: $(VENV)/test.stamp ## Run the tests, on all cores (ARGS="-n0 tests/test_x.py": one file, in this process)
+	$(BIN)/python -Im pytest -q --numprocesses=auto --maxprocesses=8 --dist=worksteal $(ARGS)
 
 check: lint typecheck test ## Lint, types and tests
 

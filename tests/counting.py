@@ -1,5 +1,6 @@
 """Counts what a run does: a model client that counts what it is sent, and a profiler that counts calls of functions."""
 
+import gc
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -117,7 +118,10 @@ class Tally:
 
 @contextmanager
 def tallied(**functions: Callable[..., Any]) -> Generator[Tally]:
-    """Count the calls of Python functions, in all threads that start or go on meanwhile, by the names given."""
+    """Count the calls of Python functions, in all threads that start or go on meanwhile, by the names given.
+
+    Without the garbage collector: its runs call back whoever asked for that, Hypothesis for one.
+    """
     codes: dict[CodeType, str] = {function.__code__: name for name, function in functions.items()}
     tally = Tally(calls=dict.fromkeys(functions, 0), returned=dict.fromkeys(functions, 0))
 
@@ -130,6 +134,7 @@ def tallied(**functions: Callable[..., Any]) -> Generator[Tally]:
             tally.returned[name] += len(arg)
 
     before = sys.getprofile()
+    gc.disable()
     threading.setprofile(profile)
     sys.setprofile(profile)
     try:
@@ -137,6 +142,7 @@ def tallied(**functions: Callable[..., Any]) -> Generator[Tally]:
     finally:
         sys.setprofile(before)
         threading.setprofile(None)  # pyright: ignore[reportArgumentType]  # as its documentation says
+        gc.enable()
 
 
 def sent_messages(body: bytes) -> bytes:

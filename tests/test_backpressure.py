@@ -42,14 +42,16 @@ async def until(run: Run, wanted: type[Message]) -> None:
             return
 
 
-async def held_up(exchange: Exchange) -> int:
-    """The bytes that the server has written when it can write no more, though its answer goes on."""
+async def held_up(exchange: Exchange) -> None:
+    """Until the server can write no more, though its answer goes on: half of it at most is under way by then.
+
+    How many bytes the sockets hold is the kernel's matter, and when it moves them from one to the other, too.
+    """
     written = -1
     while written != exchange.bytes_sent or not exchange.blocked.is_set():
         written = exchange.bytes_sent
         assert written < HEADROOM
         await rounds(200)
-    return written
 
 
 # --- the consumer
@@ -64,9 +66,7 @@ def test_a_consumer_that_stops_pulling_stops_the_server(kind: type[Message]) -> 
         async with over_http(api) as loop, loop.run("Go.", include_partial_messages=kind is StreamEvent) as run:
             await until(run, kind)
             exchange = api.exchanges[0]
-            written = await held_up(exchange)
-            await rounds(200)
-            assert exchange.bytes_sent == written
+            await held_up(exchange)
             assert not exchange.ended.is_set()
             async for _ in run:
                 pass
@@ -90,9 +90,8 @@ def test_a_consumer_that_stops_pulling_while_a_tool_runs_stops_the_server_too() 
         async with over_http(api, tools=[tool_named("read", answer=call)]) as loop, loop.run("Go.") as run:
             await until(run, ToolMessage)
             exchange = api.exchanges[0]
-            written = await held_up(exchange)
-            await rounds(200)
-            assert exchange.bytes_sent == written
+            await held_up(exchange)
+            assert not exchange.ended.is_set()
             gate.set()
             async for _ in run:
                 pass
