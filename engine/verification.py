@@ -1,7 +1,9 @@
 """Verifying a log: `verify` finds its lines and payloads, and has `looplatch.states.verify` judge them."""
 
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Final
 
 from looplatch.audit.log import Log
 from looplatch.audit.payloads import FilePayloads, payloads_of
@@ -11,7 +13,10 @@ from looplatch.states.findings import Report
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
 from looplatch.states.verify import verify_lines
+from looplatch.states.verify_children import Lines
 from looplatch.tables import known_table
+
+NONE: Final[Mapping[str, AuditLog]] = {}
 
 
 def verify(log: Log | AuditLog | str | os.PathLike[str], *, table: Table = TABLE) -> Report:
@@ -21,17 +26,29 @@ def verify(log: Log | AuditLog | str | os.PathLike[str], *, table: Table = TABLE
     suspended or in doubt is said to be so and is no violation. A log that an earlier looplatch wrote is judged by the
     table of that time. Raises UsageError where a file cannot be read.
     """
-    if isinstance(log, Log):
-        lines = (*log.lines, log.torn) if log.torn else log.lines
-        return verify_lines(lines, table, log.payloads.find, known_table)
     if isinstance(log, str | os.PathLike):
         return _verify_file(Path(log), table)
-    return verify_lines(log.lines(), table, log.payloads.find, known_table)
+    if isinstance(log, Log):
+        lines = (*log.lines, log.torn) if log.torn else log.lines
+        return verify_lines(lines, table, log.payloads.find, known_table, _children(log.file, log.child_logs))
+    return verify_lines(log.lines(), table, log.payloads.find, known_table, _children(log.file, log.children))
 
 
 def _verify_file(path: Path, table: Table) -> Report:
     try:
         with path.open("rb") as file:
-            return verify_lines(file, table, FilePayloads(payloads_of(path)).find, known_table)
+            return verify_lines(file, table, FilePayloads(payloads_of(path)).find, known_table, _children(path))
     except OSError as error:
         raise UsageError("log", f"{path} cannot be read ({error.strerror})", "Give the path of a log") from error
+
+
+def _children(beside: Path | None, inside: Mapping[str, AuditLog] = NONE) -> Lines:
+    """Finds the logs of sub-agents: beside the file, or in memory."""
+
+    def find(call: str, file: str | None) -> Iterable[bytes] | None:
+        if file is None:
+            return inside[call].lines() if call in inside else None
+        path = None if beside is None or Path(file).name != file else beside.with_name(file)
+        return None if path is None or not path.is_file() else path.read_bytes().splitlines(keepends=True)
+
+    return find

@@ -15,6 +15,7 @@ from looplatch.states.state import State
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
 from looplatch.states.verify_chain import Chain
+from looplatch.states.verify_children import Children, Lines, no_children
 from looplatch.states.verify_claims import Claims, Edits, check_genesis
 from looplatch.states.verify_effects import Effects
 from looplatch.states.verify_history import History
@@ -33,20 +34,25 @@ _MALFORMED: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError
 
 
 def verify_lines(
-    lines: Iterable[bytes], table: Table = TABLE, payloads: Source | None = None, past: Past = no_past
+    lines: Iterable[bytes],
+    table: Table = TABLE,
+    payloads: Source | None = None,
+    past: Past = no_past,
+    children: Lines = no_children,
 ) -> Report:
     """Judge a log, given as its lines, each with its newline.
 
     `payloads` finds kept payloads, which are compared with their commitments; without it they are left aside. `past`
-    finds a table by its fingerprint, for a log that was not judged by `table`. A last line that a crash tore off is no
+    finds a table by its fingerprint, for a log that was not judged by `table`; `children` the logs of sub-agents, whose
+    links are compared with the records of their calls. A last line that a crash tore off is no
     violation; the report says how long it is. Never raises for what stands in the lines; what `lines`, `payloads` or
     `past` raise passes through.
     """
-    return _Verifier(table, payloads, past).run(lines)
+    return _Verifier(table, payloads, past, children).run(lines)
 
 
 class _Verifier:
-    def __init__(self, table: Table, payloads: Source | None, past: Past) -> None:
+    def __init__(self, table: Table, payloads: Source | None, past: Past, children: Lines) -> None:
         self._findings = Findings()
         self._tables = Tables(table, past)
         self._chain = Chain(self._findings, self._tables.knows, table.fingerprint)
@@ -58,6 +64,7 @@ class _Verifier:
         self._kept = Kept(self._findings, payloads)
         self._saying = Saying(self._findings)
         self._shapes = Shapes(self._findings)
+        self._children = Children(self._findings, children)
         self._judges: dict[str, Callable[[dict[str, Any], Effects], None]] = {
             "transition": self._judge_move,
             "message": self._judge_message,
@@ -176,6 +183,7 @@ class _Verifier:
             return
         if begun.tool_use_id is not None:
             self._history.end(begun.tool_use_id, record)
+            self._children.end(begun.tool_use_id, record)
         elif begun.kind == "model":
             self._history.answers.end(record)
         elif begun.point == "before_tool" and record["outcome"] == "Allow":
@@ -253,6 +261,7 @@ class _Verifier:
             self._edits.ask()
         elif kind == "tool":
             self._history.begin(record)
+            self._children.begin(record)
             self._edits.begin(record["tool_use_id"], record.get("edited"))
 
     def _judge_seal(self, record: dict[str, Any], effects: Effects) -> None:

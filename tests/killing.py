@@ -15,11 +15,12 @@ from typing import Any
 
 import attrs
 
-from looplatch import Loop, ResultMessage, Tool, ToolContext
+from looplatch import Allow, Loop, ResultMessage, Rule, Tool, ToolContext
 from looplatch.audit.disk import Disk
 from looplatch.testing import Answer, FakeClock, ScriptedAPI, error, reply, text, tool_use
 from tests.playing import ANYTHING, MODEL
 
+ASKING = [Rule("ask", "write"), Rule("ask", "put")]
 ROOT = Path(__file__).resolve().parent.parent
 
 # A read that starts midway and a write after it; an overload; an answer that is cut by max_tokens after a read has
@@ -92,6 +93,37 @@ async def played(folder: Path, script: Sequence[Answer], *, resume: bool, disk: 
         return await (loop.resume(path) if resume else loop.run("Go.", log=path))
 
 
+# A sub-agent reads and writes, then writes twice, once with a key; the parent waits for it, reads, and is done.
+def answer_of_child(body: dict[str, Any]) -> Answer:
+    match len(body["messages"]):
+        case 1:
+            return reply("I look.", tool_use("r1", "read", {"n": 1}), tool_use("w1", "write", {"n": 1}))
+        case 3:
+            return reply(tool_use("w2", "write", {"n": 2}), tool_use("p1", "put", {"n": 3}))
+        case _:
+            return reply("Found.")
+
+
+def answer_of_parent(body: dict[str, Any]) -> Answer:
+    if len(body["messages"]) > 1:
+        return reply("Done.")
+    return reply("I ask.", tool_use("t1", "helper", {"prompt": "Look."}), tool_use("r0", "read", {"n": 0}))
+
+
+async def nested(folder: Path, *, resume: bool, approvals: Any = None, disk: Disk | None = None, **options: Any) -> Any:
+    """Run, or resume, the log in `folder`, with a sub-agent; both write to the disk. `options` are the sub-agent's."""
+    given: dict[str, Any] = {"model": MODEL, "clock": FakeClock(), "jitter": lambda: 0.0}
+    async with ScriptedAPI(answer_of_child).client() as inner, ScriptedAPI(answer_of_parent).client() as outer:
+        helper = Loop(client=inner, tools=tools(folder), **given, **options)
+        if disk is not None:
+            helper.plan = attrs.evolve(helper.plan, disk=disk)
+        loop = Loop(client=outer, tools=[helper.as_tool("helper", ""), tools(folder)[0]], **given)
+        if disk is not None:
+            loop.plan = attrs.evolve(loop.plan, disk=disk)
+        path = folder / "run.jsonl"
+        return await (loop.resume(path, approvals=approvals) if resume else loop.run("Go.", log=path))
+
+
 class Killer:
     """A process that does nothing but to fork: each child is a process that runs, or resumes, and dies on the way."""
 
@@ -101,11 +133,21 @@ class Killer:
             [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
         )
 
-    def kill(self, folder: Path, records: int, *, torn: bool, had: int = 0, resume: bool = False) -> bool:
+    def kill(
+        self,
+        folder: Path,
+        records: int,
+        *,
+        torn: bool,
+        had: int = 0,
+        resume: bool = False,
+        scene: str = "alone",
+        approved: Sequence[str] = (),
+    ) -> bool:
         """Whether a process was killed at its record number `records`; False when it came to its end before."""
         assert self._server.stdin is not None
         assert self._server.stdout is not None
-        self._server.stdin.write(json.dumps([str(folder), had, records, torn, resume]) + "\n")
+        self._server.stdin.write(json.dumps([str(folder), had, records, torn, resume, scene, list(approved)]) + "\n")
         self._server.stdin.flush()
         code = int(self._server.stdout.readline())
         assert code in (0, -signal.SIGKILL)
@@ -134,6 +176,14 @@ def serve() -> None:
         print(os.waitstatus_to_exitcode(status), flush=True)
 
 
-def work(folder: str, had: int, records: int, torn: bool, resume: bool) -> None:
+def work(folder: str, had: int, records: int, torn: bool, resume: bool, scene: str, approved: Sequence[str]) -> None:
     """What the process does that is to die."""
-    asyncio.run(played(Path(folder), SCRIPT[had:], resume=resume, disk=DyingDisk(records, torn=torn)))
+    disk, place = DyingDisk(records, torn=torn), Path(folder)
+    match scene:
+        case "alone":
+            asyncio.run(played(place, SCRIPT[had:], resume=resume, disk=disk))
+        case "nested":
+            asyncio.run(nested(place, resume=resume, disk=disk))
+        case _:
+            given = {call: Allow() for call in approved}
+            asyncio.run(nested(place, resume=resume, approvals=given, disk=disk, rules=ASKING))
