@@ -22,7 +22,7 @@ RECORDS: Final[dict[str, tuple[str, ...]]] = {
     # count: how many messages leave. origin: "send" where the caller said it in the middle of the run.
     "message": ("op", "index", "role", "form", "blocks", "count", "message_id", "model", "stop_reason", "origin"),
     "checkpoint": ("count", "root"),
-    "resumed": (*_SETUP, "lost", "changes", "changed_contents", "approvals"),
+    "resumed": (*_SETUP, "lost", "changes", "changed_contents", "approvals", "nested"),
     "tombstone": ("commitment", "of"),
     "terminal": ("state", "terminal", "count", "root", "history"),
     "effect_begin model": (*_EFFECT, "model", "max_tokens", "attempt", "sent", "differs"),
@@ -39,7 +39,10 @@ RECORDS: Final[dict[str, tuple[str, ...]]] = {
         *_END, "request_id", "message_id", "stop_reason", "cache_miss", "context_edits", "usage", "held", "error",
         "trouble", "blocks", "unfinished",
     ),
-    "effect_end tool": (*_END, "is_error", "abandoned", "result", "bytes", "full"),
+    # child, usage: of the run of a sub-agent. awaited, pending: the calls that it waits for approval of.
+    "effect_end tool": (
+        *_END, "is_error", "abandoned", "result", "bytes", "full", "child", "usage", "awaited", "pending",
+    ),
     "effect_end hook": (*_END, "reason", "bytes"),
     "effect_end summary": (*_END, *_TEXT),
     "effect_end sleep": _END,
@@ -64,5 +67,6 @@ INSIDE: Final[dict[str, tuple[str, ...]]] = {
     "full": ("commitment", "bytes"),
     "lost": ("records", "payloads"),
     "parent": ("run", "seq", "hash"),
+    "child": ("run", "seq", "hash", "log"),
     "secrets": ("known", "own"),
 }
