@@ -1,25 +1,33 @@
 """The compressor: keeps the history under the model's window, one level at a time, and writes down what it did."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 import attrs
 
 from looplatch.gauge import WORTH_ASKING, Gauge
 from looplatch.messages import SystemMessage
 from looplatch.next_request import NextRequest
-from looplatch.patience import Patience
 from looplatch.recovery.collapse import Span, Staged, drain, fresh, next_span
 from looplatch.recovery.compact import compaction_request
-from looplatch.recovery.edits import Edit, change_of, first_changed
+from looplatch.recovery.edits import Edit, first_changed, is_worth_it, saving
 from looplatch.recovery.estimate import BYTES_PER_TOKEN, Estimate
 from looplatch.recovery.exchanges import outline
 from looplatch.recovery.fitting import fit_newest, newest_results, newest_tokens
+from looplatch.recovery.levels import (
+    Load,
+    Patience,
+    Step,
+    collapse_waits,
+    least_span,
+    next_step,
+    snip_waits,
+    span_settings,
+)
 from looplatch.recovery.micro import micro
 from looplatch.recovery.snip import snip
 from looplatch.recovery.strategies.max_output_tokens_escalate import escalated_limit
 from looplatch.recovery.strategies.request_retry import backoff_ms
-from looplatch.recovery.thinking import bound_turn, without_thinking
+from looplatch.recovery.thinking import all_thinking_dropped
 from looplatch.recovery.weights import Message, weigh_all, weigh_text
 from looplatch.rewriting import rewrite
 from looplatch.states import events as on
@@ -30,9 +38,22 @@ from looplatch.summary import NoSummary
 from looplatch.summary_writer import KnownSummary, SummaryWriter
 from looplatch.workplace import Workplace
 
-LEAST_SAVING: Final = 16  # tokens below which no edit is worth the prompt cache behind it
-SPAN_SHARE: Final = 0.1  # of the window: where exchanges are large, a span of fewer will do
-LEAST_SHARE: Final = 0.05  # of the window: what a summary of a span must be of, or it is not worth a call of the model
+
+@attrs.frozen(kw_only=True)
+class PastCompression:
+    """What an earlier process knew.
+
+    staged: summaries of spans. estimate: what the API counted. summary: one that was not used. in_vain: the tokens at
+    which a summary was of no use. failed_s: how many seconds ago one failed, None: none did. api_refuses: the API makes
+    no compaction of its own.
+    """
+
+    staged: Sequence[Staged] = ()
+    estimate: Estimate | None = None
+    summary: KnownSummary | None = None
+    in_vain: Mapping[Step, int] = attrs.field(factory=dict[Step, int])
+    failed_s: float | None = None
+    api_refuses: bool = False
 
 
 class Compressor:
@@ -44,16 +65,18 @@ class Compressor:
         self._following = following
         self._writer = SummaryWriter(at, gauge, following)
         self._settings = at.plan.compression
+        self._lightest = min(self._settings.thresholds)  # of the window: below it nothing is due
         self._patience = Patience()
-        self._staged: list[Staged] = []
+        self._staged: tuple[Staged, ...] = ()
         self._span: Span | None = None  # the span whose summary is due; None: that of the conversation is
 
-    def restore(self, staged: Sequence[Staged], estimate: Estimate | None, known: KnownSummary | None) -> None:
-        """Know what an earlier process knew: summaries, and what the API counted."""
-        self._staged = list(staged)
-        self._writer.restore(known)
-        if estimate is not None:
-            self.gauge.restore(estimate)
+    def restore(self, past: PastCompression) -> None:
+        """Know what an earlier process knew."""
+        self._staged = tuple(past.staged)
+        self._patience = Patience(in_vain=past.in_vain)
+        self._writer.restore(past.summary, past.failed_s, api_refuses=past.api_refuses)
+        if past.estimate is not None:
+            self.gauge.restore(past.estimate)
 
     # --- prepare
 
@@ -62,12 +85,12 @@ class Compressor:
         await self._ask(context)
         prompt, window = self.gauge.tokens(), self.gauge.window
         ready = on.ContextReady(tokens=prompt + self._following.limit(context, prompt), window=window)
-        if window is None:
-            return ready
-        event = self._shorten(prompt + self._following.ordinary_limit, window)
-        if event is None:
-            self._patience.leave()
-        return event or ready
+        load = None if window is None else Load(prompt + self._following.ordinary_limit, window)
+        if load is not None and load.reaches(self._lightest) and (event := self._shorten(load)) is not None:
+            return event
+        if self._patience.visited:
+            self._patience = self._patience.left()
+        return ready
 
     async def _ask(self, context: Context) -> None:
         """Ask the API what is not known and matters now."""
@@ -77,63 +100,62 @@ class Compressor:
         if gauge.is_doubtful(limit, self._settings.thresholds):
             await gauge.count(self._following.counting(context), self._following.model(context))
 
-    def _shorten(self, tokens: int, window: int) -> Event | None:
-        """What is to be done about a request of so many tokens, level by level; None where nothing is, or can be."""
-        settings, patience = self._settings, self._patience
-        over = tokens > window
-        if (settings.due(Level.SNIP, tokens, window) or over) and (event := self._snip(tokens, window)):
-            return event
-        micro_due = settings.due(Level.MICRO, tokens, window) and not settings.server_edits
-        if micro_due and patience.tries(Level.MICRO, tokens, window) and (event := self._micro(window)):
-            return event
-        compact_due = settings.due(Level.COMPACT, tokens, window)
-        # Where one summary of all is due, summaries of spans come too late.
-        if settings.staging_due(tokens, window) and not compact_due and patience.tries("stage", tokens, window):
-            self._span = self._next_span(tokens, window)
-            if self._span is not None:
-                return on.SummaryDue(level=Level.COLLAPSE, breaker_cooled=self.cooled)
-        collapse_due = settings.due(Level.COLLAPSE, tokens, window) and bool(self._staged)
-        if collapse_due and patience.tries(Level.COLLAPSE, tokens, window) and (event := self._collapse(window)):
-            return event
-        if compact_due and patience.tries(Level.COMPACT, tokens, window):
-            self._span = None
-            if compaction_request(self._at.history.messages(), settings):
-                return on.SummaryDue(level=Level.COMPACT, breaker_cooled=self.cooled)
-        return self._cut_newest(tokens, window) if over and patience.once("newest") else None
+    def _shorten(self, load: Load) -> Event | None:
+        """Take the steps that are due, one after the other; None where nothing is, or can be done."""
+        messages: list[Message] | None = None
+        while (step := self._next(load)) is not None:
+            self._patience = self._patience.tried(step, load.tokens)
+            messages = self._at.history.messages() if messages is None else messages
+            if (event := self._take(step, messages, load)) is not None:
+                return event
+        return None
+
+    def _next(self, load: Load) -> Step | None:
+        return next_step(self._settings, load, self._patience, staged=bool(self._staged))
+
+    def _take(self, step: Step, messages: Sequence[Message], load: Load) -> Event | None:
+        match step:
+            case Step.SNIP:
+                return self._edited(
+                    Level.SNIP, messages, (*self._snipped(messages, load), *self._too_big(messages, load))
+                )
+            case Step.MICRO:
+                window = self.gauge.in_weights(load.window)
+                return self._edited(Level.MICRO, messages, micro(messages, self._settings, window))
+            case Step.STAGE:
+                self._span = self._next_span(messages, load)
+                return None if self._span is None else self._due(Level.COLLAPSE)
+            case Step.COLLAPSE:
+                return self._edited(Level.COLLAPSE, messages, self._collapsed(messages, load))
+            case Step.COMPACT:
+                self._span = None
+                return self._due(Level.COMPACT) if self._may_compact(messages) else None
+            case Step.NEWEST:
+                budget = newest_tokens(messages) - self.gauge.in_weights(load.tokens - load.window)
+                return self._edited(Level.SNIP, messages, fit_newest(messages, budget, self._references(messages)))
+
+    def _due(self, level: Level) -> Event:
+        return on.SummaryDue(level=level, breaker_cooled=self.cooled)
 
     # --- the levels that need no model
 
-    def _snip(self, tokens: int, window: int) -> Event | None:
+    def _snipped(self, messages: Sequence[Message], load: Load) -> tuple[Edit, ...]:
+        """The edits that cut old results, where that is due and does not wait."""
         settings = self._settings
-        looks = settings.due(Level.SNIP, tokens, window) and self._patience.tries(Level.SNIP, tokens, window)
-        fits = tokens > window and self._patience.once("oversized")
-        if not looks and not fits:
-            return None
-        messages = self._at.history.messages()
-        edits = snip(messages, settings) if looks else ()
-        before, after = change_of(messages, edits)
-        if before - after < settings.snip_frees * window and tokens < settings.pressing_at * window:
-            edits = ()  # it waits for more, or until the cache is lost anyway
-        oversized = self._oversized(messages) if fits else ()
-        return self._edited(Level.SNIP, messages, (*edits, *oversized))
+        if not settings.due(Level.SNIP, load.tokens, load.window):
+            return ()
+        edits = snip(messages, settings, is_read=self._at.plan.toolbox.is_read)
+        frees = self.gauge.in_tokens(saving(messages, edits))
+        return () if snip_waits(settings, load, frees) else edits
 
-    def _micro(self, window: int) -> Event | None:
-        messages = self._at.history.messages()
-        return self._edited(Level.MICRO, messages, micro(messages, self._settings, window))
+    def _collapsed(self, messages: Sequence[Message], load: Load) -> tuple[Edit, ...]:
+        """The edits that apply the staged summaries, where they do not wait for more of them."""
+        edits = drain(messages, self._staged, self._settings)
+        frees = self.gauge.in_tokens(saving(messages, edits))
+        return () if collapse_waits(self._settings, load.window, frees) else edits
 
-    def _collapse(self, window: int) -> Event | None:
-        """Apply the staged summaries, once they free enough together; else they wait for more of them."""
-        messages, settings = self._at.history.messages(), self._settings
-        before, after = change_of(messages, drain(messages, self._staged, settings))
-        if before - after < settings.micro_frees * window:
-            return None
-        return self._edited(Level.COLLAPSE, messages, self._drained(messages))
-
-    def _cut_newest(self, tokens: int, window: int) -> Event | None:
-        """The last resort: the newest results are cut to what all else leaves them."""
-        messages = self._at.history.messages()
-        budget = newest_tokens(messages) - self.gauge.in_weights(tokens - window)
-        return self._edited(Level.SNIP, messages, fit_newest(messages, budget, self._references(messages)))
+    def _too_big(self, messages: Sequence[Message], load: Load) -> tuple[Edit, ...]:
+        return self._oversized(messages) if load.is_over else ()
 
     def _oversized(self, messages: Sequence[Message]) -> tuple[Edit, ...]:
         """The edits that cut the newest results to a half of what the window leaves for the prompt.
@@ -153,18 +175,14 @@ class Compressor:
 
     # --- the levels that have the model write
 
-    def _next_span(self, tokens: int, window: int) -> Span | None:
+    def _next_span(self, messages: Sequence[Message], load: Load) -> Span | None:
         """The next span to be summarised, as long as the summaries that are staged would not free enough."""
-        messages, settings = self._at.history.messages(), self._settings
-        self._staged = list(fresh(messages, self._staged))
-        before, after = change_of(messages, drain(messages, self._staged, settings))
-        if not settings.staging_due(tokens - (before - after), window):
+        settings, gauge = self._settings, self.gauge
+        freed = gauge.in_tokens(saving(messages, drain(messages, self._staged, settings)))
+        if not settings.staging_due(load.tokens - freed, load.window):
             return None
-        exchanges = max(1, len(outline(messages).exchanges))
-        enough = int(SPAN_SHARE * window * exchanges / max(1, self.gauge.tokens()))
-        count = min(settings.span_exchanges, max(2, enough))
-        least = self.gauge.in_weights(int(LEAST_SHARE * window))
-        return next_span(messages, attrs.evolve(settings, span_exchanges=count), self._staged, least_tokens=least)
+        sized = span_settings(settings, len(outline(messages).exchanges), gauge.tokens(), load.window)
+        return next_span(messages, sized, self._staged, least_tokens=gauge.in_weights(least_span(load.window)))
 
     async def write(self, context: Context) -> Event:
         """Have the summary written that is due, and use it."""
@@ -179,12 +197,16 @@ class Compressor:
 
     async def _stage(self, messages: Sequence[Message], span: Span) -> Event:
         summary = await self._writer.of_span(messages, span)
-        span_tokens, summary_tokens = weigh_all(messages[span.start : span.stop]), weigh_text(summary.text)
-        if summary_tokens >= span_tokens:
+        staged = Staged(span=span, summary=summary.text)
+        if not is_worth_it(messages, drain(messages, (staged,), self._settings)):
             return self._writer.useless(summary.spent)
-        self._staged.append(Staged(span=span, summary=summary.text))
-        self._patience.was_of_use("stage")
-        return on.CollapseStaged(span_tokens=span_tokens, summary_tokens=summary_tokens, **summary.spent)
+        self._staged = (*self._staged, staged)
+        self._patience = self._patience.was_of_use(Step.STAGE)
+        return on.CollapseStaged(
+            span_tokens=weigh_all(messages[span.start : span.stop]),
+            summary_tokens=weigh_text(summary.text),
+            **summary.spent,
+        )
 
     # --- recover
 
@@ -194,12 +216,12 @@ class Compressor:
         if not self._staged:
             return 0
         messages = self._at.history.messages()
-        return len(fresh(messages, self._staged)) if drain(messages, self._staged, self._settings) else 0
+        return len(self._staged) if is_worth_it(messages, drain(messages, self._staged, self._settings)) else 0
 
     def drain(self) -> None:
-        """Apply every staged summary that still fits."""
+        """Apply every staged summary that still fits; the others wait on."""
         messages = self._at.history.messages()
-        self._change(Level.COLLAPSE, messages, self._drained(messages))
+        self._change(Level.COLLAPSE, messages, drain(messages, self._staged, self._settings))
 
     @property
     def can_summarise(self) -> bool:
@@ -235,36 +257,18 @@ class Compressor:
             lost = self._change(Level.COMPACT, messages, edits) or 0
             messages = self._at.history.messages()
         lost = max(lost, self._change(Level.SNIP, messages, self._oversized(messages)) or 0)
-        after = self.gauge.tokens()
-        if after >= before:
-            self._writer.note_failure()
-        return on.HistorySummarised(tokens_before=before, tokens_after=after, cache_lost=lost, **spent)
+        return on.HistorySummarised(tokens_before=before, tokens_after=self.gauge.tokens(), cache_lost=lost, **spent)
 
     def _may_compact(self, messages: Sequence[Message]) -> bool:
         return self._settings.compact_at is not None and bool(compaction_request(messages, self._settings))
 
-    def drop_thinking(self) -> bool:
-        """Take all thinking out of the history: another model goes on with it.
-
-        Returns whether there was any in a turn whose tools the model has yet to hear of.
-        """
+    def drop_thinking(self) -> None:
+        """Take all thinking out of the history: another model goes on with it."""
         messages = self._at.history.messages()
-        edits: list[Edit] = []
-        for place, message in enumerate(messages):
-            left = without_thinking(message) if message["role"] == "assistant" else message
-            if left is not message and left != message:
-                edits.append(Edit(start=place, stop=place + 1, messages=() if left is None else (left,)))
-        if edits:
+        if edits := all_thinking_dropped(messages):
             rewrite(self._at, "dropping thinking", messages, edits)
-        bound = bound_turn(messages, outline(messages))
-        return any(edit.start in bound for edit in edits)
 
     # --- both
-
-    def _drained(self, messages: Sequence[Message]) -> tuple[Edit, ...]:
-        edits = drain(messages, self._staged, self._settings)
-        self._staged.clear()  # what was not applied now is stale, or of no use
-        return edits
 
     def _edited(
         self, level: Level, messages: Sequence[Message], edits: Sequence[Edit], spent: Mapping[str, int] | None = None
@@ -280,13 +284,13 @@ class Compressor:
 
     def _change(self, level: Level, messages: Sequence[Message], edits: Sequence[Edit]) -> int | None:
         """Change the history. Returns how many cached tokens that gave up; None where it was not worth it."""
-        before, after = change_of(messages, edits)
-        if before - after < LEAST_SAVING:
+        if not is_worth_it(messages, edits):
             return None
         tokens = self.gauge.tokens()
         lost = min(tokens, self.gauge.in_tokens(self._at.history.weight_from(first_changed(edits)) // BYTES_PER_TOKEN))
-        rewrite(self._at, f"the level {level}", messages, edits)
-        self._patience.renew()
+        edited = rewrite(self._at, f"the level {level}", messages, edits)
+        self._patience = self._patience.renewed()
+        self._staged = fresh(edited, self._staged)
         self._at.outbox.push(
             SystemMessage(
                 subtype="compact_boundary",

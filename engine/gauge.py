@@ -8,7 +8,7 @@ import attrs
 from looplatch.journal import named
 from looplatch.ports import ModelRequest
 from looplatch.recovery.estimate import BYTES_PER_TOKEN, Estimate
-from looplatch.recovery.failure import MeasuredOverflow, ModelCallFailed, trouble_of
+from looplatch.recovery.failure import Failure, ModelCallFailed, trouble_of
 from looplatch.recovery.sizes import Asked, Measured
 from looplatch.states.record import MAX_INT, Record
 from looplatch.states.trouble import TroubleKind
@@ -61,10 +61,11 @@ class Gauge:
         """The API has counted the history as it is now."""
         self._estimate = attrs.evolve(self._estimate, reported=tokens, weight=self._at.history.weight)
 
-    def overflowed(self, measured: MeasuredOverflow) -> None:
-        """The API refused the prompt as too long: what it measured holds from now on."""
-        self._at.learn(Measured(measured.window))
-        self.reported(measured.input_tokens)
+    def overflowed(self, failure: Failure) -> None:
+        """A request failed. Where the API measured it, and refused it as too long, that holds from now on."""
+        if (measured := failure.measured) is not None:
+            self._at.learn(Measured(measured.window))
+            self.reported(measured.input_tokens)
 
     # --- asking it
 

@@ -16,6 +16,8 @@ from looplatch.states.record import ZEROS, digest
 _BASE64 = re.compile(rb'"data":"[A-Za-z0-9+/=]{512,}"')
 _BASE64_WEIGHT = 6_400
 
+_THINKING = ("thinking", "redacted_thinking")
+
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,256}")  # what the API takes as the id of a tool_use
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")  # and as its name
 _NEITHER = re.compile(r"[^a-zA-Z0-9_-]")
@@ -137,6 +139,26 @@ class History:
     def _forget(self, encoded: bytes) -> None:
         self.weight -= weight_of(encoded)
         self.marks -= marks_in(encoded)
+
+    @property
+    def is_mid_turn(self) -> bool:
+        """Whether the last thing said are results of tools."""
+        return self.last_role == "user" and "tool_result" in self._types(-1)
+
+    @property
+    def turn_thinks(self) -> bool:
+        """Whether an answer of the last turn holds thinking; a turn begins where the user said something else."""
+        for index in reversed(range(len(self))):
+            types = self._types(index)
+            if self._entries[index].role == "assistant":
+                if not types.isdisjoint(_THINKING):
+                    return True
+            elif "tool_result" not in types:
+                return False
+        return False
+
+    def _types(self, index: int) -> set[str]:
+        return {skeleton["type"] for skeleton in self.skeletons(index)}
 
     def role(self, index: int) -> str:
         """The role of the message at `index`."""

@@ -24,8 +24,12 @@ class NextRequest:
     def __init__(self, at: Workplace) -> None:
         self._at = at
         self._previous: str | None = None  # the id of the answer before
-        self._thinks = True
+        self._fell_back = False
         self._last: tuple[str, int] | None = None  # the model and the limit of the last request
+
+    def restore(self, message_id: str | None, *, fell_back: bool) -> None:
+        """Know the id of the answer before, and whether the history is the fallback model's."""
+        self._previous, self._fell_back = message_id, fell_back
 
     def model(self, context: Context) -> str:
         """The model that is asked now."""
@@ -60,16 +64,15 @@ class NextRequest:
         """An answer has come whole."""
         self._previous = message_id or self._previous
 
-    def fall_back(self, *, mid_turn: bool) -> None:
-        """The next request goes to the fallback model. `mid_turn`: thinking was dropped from a turn with open tools.
+    def fall_back(self) -> None:
+        """The next request goes to the fallback model, from a history without the thinking of the first one."""
+        self._fell_back = True
 
-        The API wants such a turn to begin with its thinking as long as thinking is on.
-        """
-        match self._at.plan.parts.params.get("thinking"):
-            case {"type": "enabled"} if mid_turn:
-                self._thinks = False
-            case _:
-                pass
+    @property
+    def _thinks(self) -> bool:
+        """Whether the model may think. Not in a turn with open tools whose thinking went when another model took over:
+        the API wants such a turn to begin with its thinking as long as thinking is on."""
+        return not self._fell_back or not self._at.history.is_mid_turn or self._at.history.turn_thinks
 
     def difference(self, context: Context, max_tokens: int) -> str | None:
         """Why the next request, a retry, is not the one before it."""
@@ -110,8 +113,13 @@ class NextRequest:
         )
 
     def _changes(self) -> dict[str, Any]:
-        changes: dict[str, Any] = {} if self._thinks else {"thinking": {"type": "disabled"}}
         at = self._at
+        changes: dict[str, Any] = {}
+        match at.plan.parts.params.get("thinking"):
+            case {"type": "enabled"} if not self._thinks:
+                changes["thinking"] = {"type": "disabled"}
+            case _:
+                pass
         edits = context_management(at.plan.compression, at.sizes.window, self.ordinary_limit)
         return changes if edits is None else {**changes, "context_management": edits}
 

@@ -46,7 +46,7 @@ class Past:
     answer: the last one. is_unread: no event tells of it yet. text: of the last whole answer. unanswered: its calls
     have no results in the history. outputs: output tokens at the last continuation. block_reason: why a stop hook
     blocked. fell_back: the history is fit for the fallback model. untold: what was spent that no event told of.
-    said: what stop hooks have said of the answer.
+    said: what stop hooks have said of the answer. message_id: of the last whole answer.
     """
 
     untold: Mapping[str, int]
@@ -58,6 +58,7 @@ class Past:
     block_reason: str = ""
     fell_back: bool = False
     said: Sequence[tuple[str, Said]] = ()
+    message_id: str | None = None
 
 
 class Performer:
@@ -93,6 +94,7 @@ class Performer:
         self._outputs = past.outputs
         self._block_reason = past.block_reason
         self._fell_back = past.fell_back
+        self._following.restore(past.message_id, fell_back=past.fell_back)
         self._said = past.said
         self._at.budget.restore(past.untold)
 
@@ -186,8 +188,7 @@ class Performer:
         answer = self._current()
         if answer.failure is not None:
             self.error = f"{answer.failure.type}: {answer.failure.message}"
-            if answer.failure.measured is not None:
-                self.compressor.gauge.overflowed(answer.failure.measured)
+            self.compressor.gauge.overflowed(answer.failure)
         if isinstance(over, on.ModelResponded):
             self.text = answer.text
             self._following.answered(answer.message_id)
@@ -308,7 +309,8 @@ class Performer:
         self._fell_back = True
         model = str(self._at.plan.fallback_model)
         self._at.learn(Switched())
-        self._following.fall_back(mid_turn=self.compressor.drop_thinking())
+        self.compressor.drop_thinking()
+        self._following.fall_back()
         self._at.outbox.push(SystemMessage(subtype="model_fallback", data={"model": model}))
 
     def _ask_for_more(self, context: Context) -> None:

@@ -1,11 +1,13 @@
 """Putting a run together again from its snapshot and its contents, and the moves with which it goes on."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final, cast
 
 import attrs
 
 from looplatch.audit import AuditLog
+from looplatch.compressor import PastCompression
 from looplatch.contents import Contents
 from looplatch.driver import Driver
 from looplatch.history import Joining
@@ -82,7 +84,7 @@ class Restoring:
             self._lost.close(at)
         driver = Driver(at)
         driver.restore(snapshot.state, attrs.evolve(snapshot.context, limits=at.plan.limits), snapshot.terminal)
-        driver.performer.compressor.restore(self._staged, self._estimate, self._summary())
+        driver.performer.compressor.restore(self._compression())
         approvals = {**snapshot.approvals, **given}
         awaited = [call for call in snapshot.awaited if call not in approvals]
         answer = None if past is None else self._answer(past, approvals, awaited, nested)
@@ -105,6 +107,7 @@ class Restoring:
                 fell_back=snapshot.fell_back,
                 untold=snapshot.unpaid,
                 said=self._said,
+                message_id=snapshot.message_id,
             )
         )
         if snapshot.terminal is None:
@@ -142,6 +145,20 @@ class Restoring:
             self._at.say([(outcome.block(), calls.result(outcome)) for outcome in outcomes])
         else:
             self._at.say_text(STOPPED)
+
+    def _compression(self) -> PastCompression:
+        snapshot, failed_s = self._snapshot, None
+        if snapshot.summary_failed_at is not None:
+            since = self._at.plan.clock.now_ns() / 1e9 - datetime.fromisoformat(snapshot.summary_failed_at).timestamp()
+            failed_s = max(0.0, since)
+        return PastCompression(
+            staged=self._staged,
+            estimate=self._estimate,
+            summary=self._summary(),
+            in_vain=snapshot.in_vain,
+            failed_s=failed_s,
+            api_refuses=snapshot.api_refuses,
+        )
 
     def _summary(self) -> KnownSummary | None:
         past = self._snapshot.summary

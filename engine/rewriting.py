@@ -22,16 +22,19 @@ class InvalidCompression(LooplatchError):
         self.problems = tuple(problems)
 
 
-def rewrite(at: Workplace, what: str, messages: Sequence[Message], edits: Sequence[Edit]) -> None:
+def rewrite(at: Workplace, what: str, messages: Sequence[Message], edits: Sequence[Edit]) -> list[Message]:
     """Change the history by `edits`, which count in `messages`, and record each message that leaves or joins it.
 
-    Raises InvalidCompression, and changes nothing, where the API would refuse what comes of it; `what` made the edits.
+    Returns the messages as they are then. Raises InvalidCompression, and changes nothing, where the API would refuse
+    what comes of it; `what` made the edits.
     """
-    if problems := list(history_problems(apply(messages, edits))):
+    edited = apply(messages, edits)
+    if problems := list(history_problems(edited)):
         raise InvalidCompression(what, problems)
     ordered = in_order(edits)
     # From the end, so that the places of those before still hold.
     at.history.rewrite([_recorded(at, messages, edit) for edit in reversed(ordered)][::-1])
+    return edited
 
 
 def _recorded(at: Workplace, messages: Sequence[Message], edit: Edit) -> Rewrite:

@@ -1,7 +1,7 @@
 """The summary writer: has summaries made, by the model or by the API itself, and knows when they last failed."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -21,6 +21,8 @@ from looplatch.states.level import Level
 from looplatch.states.trouble import TroubleKind
 from looplatch.summary import Compaction, NoSummary, Summary, request_compaction, write_summary
 from looplatch.workplace import Workplace
+
+_SECOND_NS: Final = 1_000_000_000
 
 
 @attrs.frozen(kw_only=True)
@@ -44,9 +46,12 @@ class SummaryWriter:
         self._failed_ns: int | None = None  # when a summary last failed
         self._known: KnownSummary | None = None
 
-    def restore(self, known: KnownSummary | None) -> None:
-        """Know what an earlier process had written."""
+    def restore(self, known: KnownSummary | None, failed_s: float | None, *, api_refuses: bool) -> None:
+        """Know what an earlier process had written, how many seconds ago it failed, and whether the API refuses."""
         self._known = known
+        if failed_s is not None:
+            self._failed_ns = self._at.plan.clock.monotonic_ns() - int(failed_s * _SECOND_NS)
+        self._api_compacts = self._api_compacts and not api_refuses
 
     # --- having them written
 
@@ -114,11 +119,11 @@ class SummaryWriter:
         if self._failed_ns is None:
             return True
         passed = self._at.plan.clock.monotonic_ns() - self._failed_ns
-        return passed >= self._settings.cool_down_s * 1_000_000_000
+        return passed >= self._settings.cool_down_s * _SECOND_NS
 
     def failed(self, error: NoSummary, delay_ms: int = 0) -> Event:
         """The event that tells of a failed summary; it may be asked for again after `delay_ms`."""
-        self.note_failure()
+        self._fail()
         transient = self._trouble(error) is TroubleKind.TRANSIENT
         return on.SummaryFailed(
             failure=named(error.failure.type), transient=transient, delay_ms=delay_ms, **error.spent
@@ -126,10 +131,10 @@ class SummaryWriter:
 
     def useless(self, spent: Mapping[str, int]) -> Event:
         """The event that tells of a summary that makes nothing shorter."""
-        self.note_failure()
+        self._fail()
         return on.SummaryFailed(failure="not_shorter", transient=False, **spent)
 
-    def note_failure(self) -> None:
+    def _fail(self) -> None:
         """The cool-down begins."""
         self._failed_ns = self._at.plan.clock.monotonic_ns()
 

@@ -1,10 +1,13 @@
 """Edits: how a compression level says what is to become of a history. Nothing is changed in place."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import attrs
 
 from looplatch.recovery.weights import Message, TokensOf, weigh, weigh_all
+
+LEAST_SAVING: Final = 16  # tokens below which no edit is worth the prompt cache behind it
 
 
 @attrs.frozen(kw_only=True)
@@ -40,13 +43,14 @@ def first_changed(edits: Sequence[Edit]) -> int:
     return min(edit.start for edit in edits)
 
 
-def change_of(messages: Sequence[Message], edits: Iterable[Edit], tokens_of: TokensOf = weigh) -> tuple[int, int]:
-    """The tokens of the messages that the edits replace, and of what replaces them."""
-    before = after = 0
-    for edit in edits:
-        before += weigh_all(messages[edit.start : edit.stop], tokens_of)
-        after += weigh_all(edit.messages, tokens_of)
-    return before, after
+def saving(messages: Sequence[Message], edits: Iterable[Edit], tokens_of: TokensOf = weigh) -> int:
+    """How many tokens the edits save together; below 0 where they make the history longer."""
+    return sum(_gain(messages, edit, tokens_of) for edit in edits)
+
+
+def is_worth_it(messages: Sequence[Message], edits: Iterable[Edit]) -> bool:
+    """Whether the edits save enough to give up the prompt cache behind them. What saves less shortens nothing."""
+    return saving(messages, edits) >= LEAST_SAVING
 
 
 def lowering(
@@ -56,8 +60,12 @@ def lowering(
     kept: list[Edit] = []
     saved = 0
     for edit in edits:
-        gain = sum(map(tokens_of, messages[edit.start : edit.stop])) - sum(map(tokens_of, edit.messages))
+        gain = _gain(messages, edit, tokens_of)
         if gain > 0:
             kept.append(edit)
             saved += gain
     return tuple(kept), saved
+
+
+def _gain(messages: Sequence[Message], edit: Edit, tokens_of: TokensOf) -> int:
+    return weigh_all(messages[edit.start : edit.stop], tokens_of) - weigh_all(edit.messages, tokens_of)

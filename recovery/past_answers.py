@@ -10,12 +10,13 @@ from looplatch.states.table import DECISIONS
 class AnswerFold:
     """Follows the effects and messages of one answer after the other.
 
-    text: the text blocks of the last answer that was whole, None before the first one. block_reason: the commitment to
-    why a stop hook blocked last.
+    text: the text blocks of the last answer that was whole, None before the first one. message_id: its id.
+    block_reason: the commitment to why a stop hook blocked last.
     """
 
     def __init__(self) -> None:
         self.text: tuple[Skeleton, ...] | None = None
+        self.message_id: str | None = None
         self.block_reason: str | None = None
         self._building: _Building | None = None
 
@@ -62,6 +63,7 @@ class AnswerFold:
         if building is not None:
             building.responded = True
             if building.model_end is not None and building.model_end["error"] is None:
+                self.message_id = building.model_end["message_id"]
                 self.text = tuple(block for block in building.all_blocks if block["type"] == "text")
         return building
 

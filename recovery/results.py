@@ -12,13 +12,13 @@ from looplatch.recovery.weights import Message
 class Result(NamedTuple):
     """A tool_result: block number `block` of the message at `place`.
 
-    `direct`: the model made the call itself. What a tool of the server's own called for is not the model's to see.
+    `call` is the tool_use block that it answers, empty where that is not to be found. `direct`: the model made the call
+    itself. What a tool of the server's own called for is not the model's to see.
     """
 
     place: int
     block: int
-    name: str
-    input: Mapping[str, Any]
+    call: Mapping[str, Any]
     content: Content
     is_error: bool
     direct: bool
@@ -40,8 +40,7 @@ def results_of(messages: Sequence[Message], exchanges: Iterable[Exchange]) -> It
                     yield Result(
                         place,
                         index,
-                        call.get("name", ""),
-                        call.get("input", {}),
+                        call,
                         block.get("content") or "",
                         bool(block.get("is_error")),
                         not caller or caller.get("type") == "direct",

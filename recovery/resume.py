@@ -8,11 +8,13 @@ from typing import Any, Final
 
 import attrs
 
+from looplatch.recovery.levels import Step
 from looplatch.recovery.past import Entry, PastAnswer, PastApproval, PastCount, PastStaged, PastSummary, Skeleton
 from looplatch.recovery.past_answers import AnswerFold
 from looplatch.recovery.past_approvals import ApprovalFold
 from looplatch.recovery.past_messages import MessageFold
 from looplatch.recovery.past_sizes import SizeFold
+from looplatch.recovery.past_summaries import SummaryFold
 from looplatch.recovery.sizes import Learned
 from looplatch.states import commands as do
 from looplatch.states.commands import Command
@@ -31,7 +33,6 @@ COMPARED: Final = ("model", "system", "tools", "params", "limits", "table")
 
 _RESTING: Final = ("RunPaused", "RunResumed")
 _SPEAKING: Final = (do.AskToGoOn, do.InjectHookError, do.InjectBudgetPrompt)
-_SUMMARY_TOLD: Final = ("CollapseStaged", "HistoryCompressed", "HistorySummarised", "SummaryFailed", "ContextReady")
 _ENUMS: Final[dict[str, Callable[[Any], object]]] = {"trouble": TroubleKind, "reason": Continue}
 _MS: Final = 1_000_000
 
@@ -76,13 +77,15 @@ class Snapshot:
     settings: by the names in `COMPARED`, the changes that were accepted since included. tool_use_ids: all that were
     ever used. base: the history before a compression that was cut, None where there was none. pending: the commands
     without an answer of the last move that are still to be done. answer: the last model call. text: the text blocks of
-    the last whole answer. summary, staged, counted: what compression knew. learned: what was learned of the model's
-    size. block_reason: the commitment to why a stop hook blocked last. outputs: the output tokens at the last
-    continuation. fell_back: thinking was taken out for the fallback model. paused: the run rests until it is resumed.
-    awaited: the calls that wait for approval. approvals: every decision given so far. untold: the calls among them that
-    no event tells of. unpaid: what notes and sub-agents have cost that no event tells of, by the names of the totals.
-    nested_awaited, nested_approvals: the calls that wait for approval in the runs inside calls, and the decisions on
-    such, by the calls that these runs are inside. left_ms: what is left of the deadline.
+    the last whole answer; message_id: the API's id of it. summary, staged, counted: what compression knew. in_vain: the
+    tokens at which a summary was of no use. summary_failed_at: when the last one failed. api_refuses: the API makes no
+    compaction of its own. learned: what was learned of the model's size. block_reason: the commitment to why a stop
+    hook blocked last. outputs: the output tokens at the last continuation. fell_back: thinking was taken out for the
+    fallback model. paused: the run rests until it is resumed. awaited: the calls that wait for approval. approvals:
+    every decision given so far. untold: the calls among them that no event tells of. unpaid: what notes and sub-agents
+    have cost that no event tells of, by the names of the totals. nested_awaited, nested_approvals: the calls that wait
+    for approval in the runs inside calls, and the decisions on such, by the calls that these runs are inside. left_ms:
+    what is left of the deadline.
     """
 
     run: str
@@ -96,8 +99,12 @@ class Snapshot:
     pending: tuple[Command, ...]
     answer: PastAnswer | None
     text: tuple[Skeleton, ...] | None
+    message_id: str | None
     summary: PastSummary | None
     staged: tuple[PastStaged, ...]
+    in_vain: Mapping[Step, int]
+    summary_failed_at: str | None
+    api_refuses: bool
     counted: PastCount | None
     learned: tuple[Learned, ...]
     block_reason: str | None
@@ -161,10 +168,7 @@ class _Fold:
         self._answers = AnswerFold()
         self._move: Record | None = None  # the last one that is no mere pause or resume
         self._paused = False
-        self._summary_begin: Record | None = None
-        self._summary: PastSummary | None = None
-        self._staged: list[PastStaged] = []
-        self._draining = False
+        self._summaries = SummaryFold()
         self._sizes = SizeFold()
         self._outputs = 0
         self._fell_back = False
@@ -207,28 +211,14 @@ class _Fold:
         self._messages.moved()
         if record["target"] == State.STREAM != record["source"]:
             self._answers.forget()
-        if self._draining:
-            self._staged.clear()
-        self._draining = record["reason"] == Continue.COLLAPSE_DRAIN_RETRY
-        if event in _SUMMARY_TOLD:
-            self._take_summary(event, fields)
-        elif event in ("ModelResponded", "ModelFailed"):
+        self._summaries.move(record, self._messages.entries)
+        if event in ("ModelResponded", "ModelFailed"):
             self._take_answer(event)
         elif event == "ContextExceeded":
             self._sizes.exceeded(self._answers.model_end)
         self._approvals.move(record)
         if record["reason"] == Continue.TOKEN_BUDGET_CONTINUATION:
             self._outputs = self._values.get("output_tokens", 0)
-
-    def _take_summary(self, event: str, fields: Mapping[str, Any]) -> None:
-        begin, summary = self._summary_begin, self._summary
-        if event == "CollapseStaged" and begin is not None and summary is not None and begin.get("span"):
-            start, stop = begin["span"]
-            entries = self._messages.entries
-            self._staged.append(PastStaged(entries=entries, start=start, stop=stop, text=summary.text))
-        elif event == "HistoryCompressed" and fields["level"] == "collapse":
-            self._staged.clear()
-        self._summary_begin = self._summary = None
 
     def _take_answer(self, event: str) -> None:
         answer, entries = self._answers.respond(), self._messages.entries
@@ -241,7 +231,7 @@ class _Fold:
         self._messages.settle()
         match record["class"]:
             case "summary":
-                self._summary_begin, self._summary = record, None
+                self._summaries.begin(record)
             case "sleep":
                 if not self._fell_back and self._values.get("fallback") is True:
                     self._fell_back = True
@@ -254,15 +244,13 @@ class _Fold:
             self._sizes.count(record, self._messages.entries)
         elif record["class"] == "size":
             self._sizes.asked(record)
+        elif record["class"] == "summary":
+            self._summaries.end(record)
         elif record["class"] == "tool":
             self._approvals.end(self._answers.call_of(record))
         if record["class"] in ("note", "tool") and record.get("usage") is not None:
             self._unpaid = {name: spent + record["usage"][name] for name, spent in self._unpaid.items()}
-        if record["class"] != "summary":
-            self._answers.end(record)
-        elif record["outcome"] == "ok" and self._summary_begin is not None:
-            level = self._summary_begin["level"]
-            self._summary = PastSummary(level=level, text=record["result"], spent=record["usage"])
+        self._answers.end(record)
 
     def _take_claim(self, record: Record) -> None:
         changes = record.get("changes", {})
@@ -293,8 +281,12 @@ class _Fold:
             pending=self._pending(),
             answer=answer,
             text=self._answers.text,
-            summary=self._summary,
-            staged=tuple(self._staged),
+            message_id=self._answers.message_id,
+            summary=self._summaries.written,
+            staged=self._summaries.staged(self._messages.base or self._messages.entries),
+            in_vain=dict(self._summaries.in_vain),
+            summary_failed_at=self._summaries.failed_at,
+            api_refuses=self._summaries.api_refuses,
             counted=self._sizes.counted,
             learned=self._sizes.learned,
             block_reason=self._answers.block_reason,

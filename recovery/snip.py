@@ -23,7 +23,8 @@ _RANGES: Final = frozenset(
     | {"line", "lines", "range", "view_range", "page", "pages"}
 )
 
-IsRead = Callable[[str, Mapping[str, Any]], bool]
+IsRead = Callable[[Mapping[str, Any]], bool]
+"""Whether a tool_use block is a call that only reads."""
 
 
 def snip(
@@ -34,9 +35,10 @@ def snip(
 ) -> tuple[Edit, ...]:
     """The edits that cut old results; none where that makes nothing shorter.
 
-    A result goes where the same call was made again later and gave no error, where a part of a file was read and the
-    whole of it later, and where a later result is equal; one that is too long is cut to head and tail. The newest
-    exchanges are left alone. `is_read(name, input)`: which calls count as asking for the same thing again; None: all.
+    A result goes where the same was read again later without an error, where a part of a file was read and the whole of
+    it later, and where a later result is equal; one that is too long is cut to head and tail. The newest exchanges are
+    left alone. `is_read(call)`: whether a tool_use block only reads; None: all do. It is asked only where a call was
+    made again.
     """
     parts = outline(messages)
     old = parts.before_newest(settings.keep_exchanges)
@@ -44,12 +46,12 @@ def snip(
     floor = editable_from(messages, parts, settings)
     if floor >= bound:
         return ()
-    later = _Later()
+    later = _Later(is_read)
     contents: list[tuple[Result, Content]] = []
     for result in reversed(tuple(results_of(messages, parts.exchanges))):
         if not result.direct:
             continue
-        asked = _asked(result, is_read)
+        asked = _asked(result.call)
         new = None
         if floor <= result.place < bound:
             new = _shorter(result, asked, later, settings)
@@ -78,28 +80,35 @@ def _shorter(result: Result, asked: "_Asked | None", later: "_Later", settings: 
 class _Asked(NamedTuple):
     """What a call asks for. `thing`: what it reads of, where it names a path and nothing else but a part of that."""
 
-    call: tuple[str, bytes]
-    thing: tuple[str, str, str] | None
+    block: Mapping[str, Any]
+    call: tuple[object, str, bytes]
+    thing: tuple[object, str, str, str] | None
     is_whole: bool  # it names no part
 
 
-def _asked(result: Result, is_read: IsRead | None) -> _Asked | None:
-    """What a result was asked for by; None where asking again would bring something else."""
-    if not result.name or (is_read is not None and not is_read(result.name, result.input)):
+def _asked(call: Mapping[str, Any]) -> _Asked | None:
+    """What a call asks for; None where the call is not known."""
+    if not call:
         return None
-    call = (result.name, encoded(result.input))
-    named = [name for name in result.input if name not in _RANGES]
+    toolset, tool = call.get("toolset_name"), call["name"]
+    given: Mapping[str, Any] = call["input"]
+    same = (toolset, tool, encoded(given))
+    named = [name for name in given if name not in _RANGES]
     if len(named) != 1 or named[0] not in _PATHS:
-        return _Asked(call, None, is_whole=False)
-    return _Asked(call, (result.name, named[0], str(result.input[named[0]])), is_whole=len(result.input) == 1)
+        return _Asked(call, same, None, is_whole=False)
+    [name] = named
+    return _Asked(call, same, (toolset, tool, name, str(given[name])), is_whole=len(given) == 1)
 
 
 @attrs.define
 class _Later:
     """What the results brought that stand after the one that is looked at."""
 
-    _calls: set[tuple[str, bytes]] = attrs.field(factory=set[tuple[str, bytes]])
-    _wholes: set[tuple[str, str, str]] = attrs.field(factory=set[tuple[str, str, str]])
+    _is_read: IsRead | None
+    _calls: set[tuple[object, str, bytes]] = attrs.field(factory=set[tuple[object, str, bytes]])
+    _wholes: dict[tuple[object, str, str, str], Mapping[str, Any]] = attrs.field(
+        factory=dict[tuple[object, str, str, str], Mapping[str, Any]]
+    )
     _outputs: set[str | bytes] = attrs.field(factory=set[str | bytes])
 
     def add(self, result: Result, asked: _Asked | None, new: Content | None) -> None:
@@ -110,11 +119,19 @@ class _Later:
             return
         self._calls.add(asked.call)
         if asked.thing is not None and asked.is_whole:
-            self._wholes.add(asked.thing)
+            self._wholes[asked.thing] = asked.block
 
     def supersedes(self, asked: _Asked | None) -> bool:
-        """Whether the same was asked for again."""
-        return asked is not None and (asked.call in self._calls or asked.thing in self._wholes)
+        """Whether the same was read again."""
+        if asked is None:
+            return False
+        if asked.call in self._calls:
+            return self._reads(asked.block)
+        whole = None if asked.thing is None else self._wholes.get(asked.thing)
+        return whole is not None and self._reads(asked.block) and self._reads(whole)
+
+    def _reads(self, call: Mapping[str, Any]) -> bool:
+        return self._is_read is None or self._is_read(call)
 
     def has(self, content: Content) -> bool:
         """Whether the same came again."""

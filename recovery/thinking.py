@@ -61,6 +61,16 @@ def with_thinking_dropped(
     return in_order((*edits, *dropped))
 
 
+def all_thinking_dropped(messages: Sequence[Message]) -> tuple[Edit, ...]:
+    """The edits that leave no thinking: another model goes on, and it is bound to the one that wrote it."""
+    edits: list[Edit] = []
+    for place, message in enumerate(messages):
+        left = without_thinking(message) if message["role"] == "assistant" else message
+        if left is None or len(left["content"]) != len(message["content"]):
+            edits.append(Edit(start=place, stop=place + 1, messages=() if left is None else (left,)))
+    return tuple(edits)
+
+
 def without_thinking(message: Message) -> Message | None:
     """A message without its thinking: itself if it has none, None where it holds nothing else."""
     if isinstance(message["content"], str):

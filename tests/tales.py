@@ -120,7 +120,11 @@ FALLBACK = Tale(
         error(529, "overloaded_error"),
         reply("Done."),
     ),
-    options=lambda ran: {"tools": tools(ran), "fallback_model": "claude-haiku-4-5"},
+    options=lambda ran: {
+        "tools": tools(ran),
+        "fallback_model": "claude-haiku-4-5",
+        "params": {"thinking": {"type": "enabled", "budget_tokens": 2_000}},
+    },
     known=[
         {"type": "thinking", "thinking": "Hm.", "signature": "sig"},
         {"type": "thinking", "thinking": "So.", "signature": "gis"},

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from looplatch.recovery.cutting import content_tokens, cut_content, cut_text, text_tokens, waterline
-from looplatch.recovery.edits import Edit, apply, change_of, first_changed, lowering
+from looplatch.recovery.edits import Edit, apply, first_changed, is_worth_it, lowering, saving
 from looplatch.recovery.weights import encoded, size_of, weigh, weigh_all, weigh_text
 from tests import histories
 from tests.histories import Block, assistant, call, picture, result, text, user
@@ -58,7 +58,13 @@ def test_an_edit_that_saves_nothing_is_left_out() -> None:
     equal = Edit(start=1, stop=2, messages=(assistant("TWO"),))
     shorter = Edit(start=2, stop=4, messages=(user("3"),))
     assert lowering(HISTORY, (longer, equal, shorter), letters) == ((shorter,), 8)
-    assert change_of(HISTORY, (longer, equal, shorter), letters) == (3 + 3 + 9, 16 + 3 + 1)
+    assert saving(HISTORY, (longer, equal, shorter), letters) == (3 + 3 + 9) - (16 + 3 + 1)
+
+
+@pytest.mark.parametrize(("left", "worth"), [("x" * 39, True), ("x" * 40, False)])
+def test_what_saves_less_than_sixteen_tokens_is_not_worth_the_cache_behind_it(left: str, worth: bool) -> None:
+    messages = [user("x" * 100)]
+    assert is_worth_it(messages, [Edit(start=0, stop=1, messages=(user(left),))]) is worth
 
 
 # --- cutting

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from looplatch.recovery.collapse import Staged, drain, fresh, next_span
 from looplatch.recovery.compact import compact
 from looplatch.recovery.compression import Compression, ThinkingRule
-from looplatch.recovery.edits import Edit, apply, change_of
+from looplatch.recovery.edits import Edit, apply, saving
 from looplatch.recovery.exchanges import outline
 from looplatch.recovery.micro import micro
 from looplatch.recovery.snip import snip
@@ -107,8 +107,7 @@ def check(level: str, before: list[Message], edits: Sequence[Edit], after: list[
     """What holds of every edited history."""
     assert problems(after, before) == []
     assert weigh_all(after) < weigh_all(before)
-    was, is_now = change_of(before, edits)
-    assert weigh_all(before) - weigh_all(after) == was - is_now
+    assert weigh_all(before) - weigh_all(after) == saving(before, edits)
     assert [edit.start for edit in edits] == sorted(edit.start for edit in edits)
     assert all(one.stop <= two.start for one, two in itertools.pairwise(edits))
     check_calls(before, after)

@@ -79,8 +79,8 @@ def test_a_superseded_error_stays_an_error_with_a_text() -> None:
 
 
 def test_only_what_the_caller_calls_a_read_is_superseded() -> None:
-    def is_read(name: str, given: Mapping[str, Any]) -> bool:
-        return name == "read" and given["path"] == "a"
+    def is_read(block: Mapping[str, Any]) -> bool:
+        return (block["name"], block["input"]["path"]) == ("read", "a")
 
     messages = [user("do it")]
     for number, (name, path) in enumerate([("read", "a"), ("run", "a"), ("read", "b")] * 2):

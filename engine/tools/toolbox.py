@@ -65,7 +65,7 @@ class Toolbox(Mapping[str, Tool]):
         `given` is its input, None when it is unusable; then `error` says why and `raw` is what was written. `empty`
         says that nothing was written for it, so that the block may have been cut. `toolset` is its `toolset_name`.
         """
-        tool = self._tools.get(name) if toolset is None else self._action(toolset, name)
+        tool = self._find(name, toolset)
         problem: Problem | None = None
         if tool is None:
             problem = self._unknown(name, toolset)
@@ -85,6 +85,14 @@ class Toolbox(Mapping[str, Tool]):
             undecided=empty or given is None,
             toolset=toolset,
         )
+
+    def is_read(self, call: Mapping[str, Any]) -> bool:
+        """Whether a tool_use block is a call that only reads, by its tool's own word; a call of no tool is none."""
+        tool = self._find(call["name"], call.get("toolset_name"))
+        return tool is not None and tool.is_read_only(dict(call["input"]))
+
+    def _find(self, name: str, toolset: str | None) -> Tool | None:
+        return self._tools.get(name) if toolset is None else self._action(toolset, name)
 
     def _action(self, toolset: str, name: str) -> Tool | None:
         known = self._toolsets.get(toolset)
