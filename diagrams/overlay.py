@@ -20,7 +20,7 @@ class Kind(StrEnum):
     """Which of the three is laid over the machine."""
 
     RUN = "run"
-    DIFF = "diff"
+    DIFF = "dif"
     COVERAGE = "coverage"
 
 
@@ -154,6 +154,8 @@ class Overlay:
             lines.append(f"the whole run took {spent(walk.whole)}")
         if walk.away:
             lines.append(f"taken over {walk.away} {'time' if walk.away == 1 else 'times'}; time away is not counted")
+        if walk.others:
+            lines.append(f"{walk.others:,} moves by rows that this table does not have")
         return tuple((line, Tone.WALKED) for line in lines)
 
 

@@ -10,7 +10,7 @@ from looplatch.diagrams.elapsed import Elapsed, Fields
 from looplatch.states.errors import UsageError
 from looplatch.states.record import Kind
 from looplatch.states.state import State
-from looplatch.states.transition import Table, Transition
+from looplatch.states.transition import Table
 
 Step = tuple[int, State]
 
@@ -21,7 +21,8 @@ class Walk:
 
     steps: how often each row was walked, by its place in the table and the state left. times: the nanoseconds spent in
     that state before. visits, dwelt: the same by state. last: where the run is, None for several. terminal: why it
-    ended there. timed: whether the records tell times. away: how often another process took the run over.
+    ended there. timed: whether the records tell times. away: how often another process took the run over. others: moves
+    by rows that this table does not have, of a run that was judged by another one.
     """
 
     steps: Mapping[Step, int]
@@ -32,6 +33,7 @@ class Walk:
     terminal: str | None = None
     timed: bool = False
     away: int = 0
+    others: int = 0
 
     def count(self, index: int, states: Iterable[State]) -> int:
         """How often the row at `index` was walked from any of `states`."""
@@ -50,7 +52,8 @@ class Walk:
 def walk_of(source: object, table: Table) -> Walk:
     """What `source` walked: a log, a run, or the records themselves.
 
-    Raises UsageError where `source` is none of these, or holds a move that `table` does not have.
+    Raises UsageError where `source` is none of these, or holds a move that `table` does not have though no other table
+    judged it.
     """
     steps: Counter[Step] = Counter()
     times: Counter[Step] = Counter()
@@ -59,19 +62,26 @@ def walk_of(source: object, table: Table) -> Walk:
     rows = _Rows(table)
     elapsed, since = Elapsed(), 0
     last, terminal = table.initial, None
+    judge: str | None = None
+    others = 0
     for record in records_of(source):
         now = elapsed.at(record)
+        judge = _judge(record) or judge
         if record.get("kind") not in (None, Kind.TRANSITION):
             continue
-        index, row = rows.of(record)
-        state = State(record.get("source"))
-        steps[index, state] += 1
-        times[index, state] += now - since
+        index = rows.of(record)
+        if index is None and judge in (None, table.fingerprint):
+            raise _no_such_row(record)
+        state, target = State(record.get("source")), State(record.get("target"))
+        if index is None:
+            others += 1
+        else:
+            steps[index, state] += 1
+            times[index, state] += now - since
         dwelt[state] += now - since
-        since, last, terminal = now, state, record.get("terminal")
-        if row.target is not None:
-            last = row.target
-            visits[last] += 1
+        since, last, terminal = now, target, record.get("terminal")
+        if target is not state or (index is not None and table.rows[index].target is not None):
+            visits[target] += 1
     if not table.is_final(last):
         dwelt[last] += elapsed.now - since
     return Walk(
@@ -83,6 +93,7 @@ def walk_of(source: object, table: Table) -> Walk:
         terminal=terminal,
         timed=elapsed.timed,
         away=elapsed.away,
+        others=others,
     )
 
 
@@ -124,9 +135,10 @@ class _Rows:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._found: dict[tuple[Any, ...], tuple[int, Transition]] = {}
+        self._found: dict[tuple[Any, ...], int | None] = {}
 
-    def of(self, record: Fields) -> tuple[int, Transition]:
+    def of(self, record: Fields) -> int | None:
+        """The row's place in the table; None where it has no such row."""
         held = frozenset(name for name, verdict in record.get("guards") or () if verdict)
         told = tuple(record.get(name) for name in ("source", "event", "target", "reason", "strategy", "terminal"))
         key = (*told, held)
@@ -134,7 +146,7 @@ class _Rows:
             self._found[key] = self._look_up(record, held)
         return self._found[key]
 
-    def _look_up(self, record: Fields, held: frozenset[str]) -> tuple[int, Transition]:
+    def _look_up(self, record: Fields, held: frozenset[str]) -> int | None:
         for index, row in enumerate(self._table.rows):
             if (
                 record.get("source") in row.sources
@@ -145,10 +157,28 @@ class _Rows:
                 and record.get("terminal") == row.terminal
                 and (not held or row.guard.name in held)
             ):
-                return index, row
-        raise UsageError(
-            "log_or_run",
-            f"record {record.get('seq')} moves from {record.get('source')} by {record.get('event')} "
-            f"to {record.get('target')}, and the table has no such row",
-            "Draw a run with the table that it ran on",
-        )
+                return index
+        return None
+
+
+def _no_such_row(record: Fields) -> UsageError:
+    return UsageError(
+        "log_or_run",
+        f"record {record.get('seq')} moves from {record.get('source')} by {record.get('event')} "
+        f"to {record.get('target')}, and the table has no such row",
+        "Draw a run with the table that it ran on",
+    )
+
+
+def _judge(record: Fields) -> str | None:
+    """The fingerprint of the table that judges the run from this record on; None where it is not told."""
+    named: object = None
+    if record.get("kind") == Kind.GENESIS:
+        named = record.get("table")
+    elif record.get("kind") == Kind.RESUMED:
+        named = _member(_member(record.get("changes"), "table"), "now")
+    return named if isinstance(named, str) else None
+
+
+def _member(value: object, name: str) -> object:
+    return cast("dict[str, object]", value).get(name) if isinstance(value, dict) else None

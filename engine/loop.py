@@ -143,6 +143,11 @@ class Loop:
             secrets=secrets,
         )
 
+    def _repr_svg_(self) -> str | None:
+        from looplatch.diagrams.notebook import machine_svg
+
+        return machine_svg()
+
     def run(
         self,
         prompt: str | Iterable[Mapping[str, Any]],

@@ -106,6 +106,16 @@ class Run:
     async def __aexit__(self, *exc: object) -> None:
         await self.aclose()
 
+    def _repr_svg_(self) -> str | None:
+        from looplatch.diagrams.notebook import machine_svg
+
+        return machine_svg(None if self._driver is None else self.log)
+
+    def _repr_html_(self) -> str | None:
+        from looplatch.diagrams.notebook import run_html
+
+        return None if self._driver is None else run_html(self.log)
+
     # --- control
 
     def abort(self) -> None:

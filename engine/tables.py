@@ -6,7 +6,9 @@ from typing import Final
 
 import orjson
 
+from looplatch.audit import Log
 from looplatch.states.past import table_of
+from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
 
 _FINGERPRINT_LENGTH: Final = 64
@@ -19,3 +21,10 @@ def known_table(fingerprint: str) -> Table | None:
         return None
     file = files("looplatch.states.tables") / f"{fingerprint}.json"
     return table_of(orjson.loads(file.read_bytes())) if file.is_file() else None
+
+
+def judge_of(log: Log) -> Table:
+    """The table that judged `log`; this looplatch's own where the log names none that is known."""
+    genesis = log.genesis
+    named: object = None if genesis is None else genesis.get("table")
+    return (known_table(named) if isinstance(named, str) else None) or TABLE

@@ -24,7 +24,12 @@ LAYERS = {
     "diagrams": {"states", "diagrams"},
     "engine": {"states", "recovery", "engine"},
 }
-MAY_DRAW = ("looplatch.cli.",)
+MAY_DRAW = (
+    "looplatch.cli.",
+    "looplatch.audit.log.",
+    "looplatch.loop.",
+    "looplatch.run.",
+)  # the last three as they are shown
 MAY_IMPORT_SDK = ("looplatch.model.", "looplatch.tools.", "looplatch.testing.")
 
 # What reaches outside, waits, or answers differently each time.

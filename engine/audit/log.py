@@ -73,6 +73,16 @@ class Log:
         end = "open" if self.terminal is None else self.terminal.terminal
         return f"<Log of run {self.run}, {len(self)} records, {end}>"
 
+    def _repr_svg_(self) -> str | None:
+        from looplatch.diagrams.notebook import machine_svg
+
+        return machine_svg(self)
+
+    def _repr_html_(self) -> str | None:
+        from looplatch.diagrams.notebook import run_html
+
+        return run_html(self)
+
     def __len__(self) -> int:
         return len(self.records)
 

@@ -10,6 +10,7 @@ from looplatch.cli.exits import Exit
 from looplatch.cli.screen import Screen
 from looplatch.diagrams import PICTURES, Format, coverage, diff, render
 from looplatch.states.errors import UsageError
+from looplatch.tables import judge_of
 
 _SUFFIXES: Final[dict[str, Format]] = {
     ".mmd": "mermaid",
@@ -51,7 +52,10 @@ def _drawn(given: argparse.Namespace, chosen: Format) -> str | bytes:
         return diff(read(a), read(b), names=(str(a), str(b)), format=chosen, fold=fold)
     if given.coverage is not None:
         return coverage((read(file) for file in given.coverage), format=chosen, fold=fold)
-    return render(None if given.log is None else read(given.log), kind=given.kind, format=chosen, fold=fold)
+    if given.log is None:
+        return render(format=chosen, fold=fold)
+    log = read(given.log)
+    return render(log, table=judge_of(log), kind=given.kind, format=chosen, fold=fold)
 
 
 def _write(output: Path, content: bytes) -> None:
