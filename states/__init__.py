@@ -10,6 +10,7 @@ from looplatch.states.commands import Command
 from looplatch.states.context import Context
 from looplatch.states.errors import IllegalTransition, NoGuardPassed, RefusedEvent, TableError
 from looplatch.states.event import Event
+from looplatch.states.explore import Exploration, explore
 from looplatch.states.findings import Report, Violation
 from looplatch.states.limits import Limits
 from looplatch.states.reasons import Continue, Strategy, Terminal
@@ -32,6 +33,7 @@ __all__ = [
     "Continue",
     "Counter",
     "Event",
+    "Exploration",
     "Guard",
     "IllegalTransition",
     "Kind",
@@ -49,6 +51,7 @@ __all__ = [
     "TroubleKind",
     "Violation",
     "check_table",
+    "explore",
     "faults",
     "guard",
     "verify_lines",

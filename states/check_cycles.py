@@ -53,6 +53,22 @@ def run_faults(table: Table) -> Iterator[str]:
         yield f"no counter bounds this cycle: {names}"
 
 
+def measure(table: Table) -> tuple[str, ...]:
+    """The counters in the order in which they bound a run: between two rises of one, only those after it rise."""
+    order: dict[str, None] = {}
+    parts = [[step for step in _steps(table) if not step.row.event.external]]
+    while parts:
+        rest: list[list[Step]] = []
+        for part in parts:
+            for knot in _knots(tuple(part)):
+                rising = _risen(knot)
+                order.update(dict.fromkeys(c.name for c in table.counters if c.name in rising and c.name not in order))
+                if rising:
+                    rest.append([step for step in knot if not rising & set(step.row.raises)])
+        parts = rest
+    return tuple(order)
+
+
 def _flags(table: Table) -> tuple[str, ...]:
     """The context's fields with few values that rows set: not the counters, not the numbers."""
     counters = {counter.name for counter in table.counters}

@@ -5,7 +5,7 @@ and what a guard really reads comes to light.
 """
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, cast
 
 import attrs
@@ -52,13 +52,18 @@ def trials(domain: Domain, fixed: Mapping[str, object]) -> Iterator[Trial]:
         choices[-1] += 1
 
 
+@cache
+def _names_of(shape: type) -> frozenset[str]:
+    return frozenset(field.name for field in attrs.fields(shape))
+
+
 class Stand:
     """Stands in for a context or an event: every field comes from a trial, and what was read is noted in `seen`."""
 
     def __init__(self, shape: type, prefix: str, trial: Trial, limits: Limits) -> None:
         self.seen: set[str] = set()
         self._shape = shape
-        self._names = {field.name for field in attrs.fields(shape)}
+        self._names = _names_of(shape)
         self._prefix = prefix
         self._trial = trial
         self._limits = limits

@@ -29,6 +29,7 @@ class Commands:
     explain: Perform
     diff: Perform
     diagram: Perform
+    check: Perform
 
 
 def parser_for(commands: Commands) -> argparse.ArgumentParser:
@@ -89,6 +90,12 @@ def parser_for(commands: Commands) -> argparse.ArgumentParser:
     what.add_argument("--coverage", metavar="FILE", nargs="+", type=_path, help="what these runs walked together")
     diagram.add_argument("--fold", action="store_true", help="count the moves that stay instead of listing them")
     diagram.add_argument("-o", dest="output", metavar="FILE", type=_path, help="write to FILE, not to standard output")
+
+    check = add("check", "explore all that the table allows, and look for faults", commands.check)
+    check.add_argument("--table", metavar="MODULE:NAME", help="a table of yours; that of looplatch without it")
+    check.add_argument(
+        "--limit", metavar="NAME=NUMBER", action="append", default=[], help="another limit than a small one; repeatable"
+    )
     return parser
 
 
