@@ -140,16 +140,16 @@ def test_a_cycle_that_a_reset_opens_is_named_in_full() -> None:
     assert "prepare --AnswerGiven[always]--> stays" in cycle
 
 
-@pytest.mark.parametrize(
-    ("forth", "length", "cycle"),
-    [
-        ([[]], 0, []),
-        ([[1, 2], [2], []], 2, []),
-        ([[1], [2], [1]], 0, [1, 2]),
-        ([[0]], 0, [0]),
-        ([[1, 2, 3], [3], [1], [4], []], 4, []),
-    ],
-)
+GRAPHS: list[tuple[list[list[int]], int, list[int]]] = [
+    ([[]], 0, []),
+    ([[1, 2], [2], []], 2, []),
+    ([[1], [2], [1]], 0, [1, 2]),
+    ([[0]], 0, [0]),
+    ([[1, 2, 3], [3], [1], [4], []], 4, []),
+]
+
+
+@pytest.mark.parametrize(("forth", "length", "cycle"), GRAPHS)
 def test_the_longest_way(forth: list[list[int]], length: int, cycle: list[int]) -> None:
     found = longest_way(forth)
     assert (found.length, found.cycle) == (length, cycle)
