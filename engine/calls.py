@@ -286,7 +286,7 @@ class Calls:
         journal, full = self._at.journal, None
         if outcome.full_text is not None:
             full = journal.keep_value(outcome.full_text)
-            if self._at.plan.payloads == "keep":
+            if journal.log.keeps_payloads:
                 outcome = attrs.evolve(outcome, content=with_reference(outcome.content, full.hex))
         journal.tool_ends(inside.begin, outcome, self.result(outcome), full, inside.spent())
         return outcome

@@ -168,7 +168,7 @@ class Compressor:
 
     def _references(self, messages: Sequence[Message]) -> dict[str, str]:
         """Where the newest results are kept whole, by the calls' ids."""
-        if self._at.plan.payloads != "keep":
+        if not self._at.journal.log.keeps_payloads:
             return {}
         skeletons = [one for place in newest_results(messages) for one in self._at.history.skeletons(place)]
         return {str(one["tool_use_id"]): str(one["commitment"]) for one in skeletons if "tool_use_id" in one}

@@ -65,14 +65,14 @@ class Journal:
         return kept
 
     def told(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """The fields of a record, and which of its contents were redacted before they were kept."""
+        """The fields of a record, and what was taken out of contents since the last one."""
         if not self._redacted:
             return fields
         redacted, self._redacted = self._redacted, {}
         return {**fields, "redacted": redacted}
 
     def _append(self, kind: Kind, fields: dict[str, Any]) -> Record:
-        return self.log.append(kind, self.told(fields))
+        return self.log.append(kind, self.told(fields) if self._redacted else fields)
 
     def _skeleton(self, block: dict[str, Any], kept: Commitment) -> dict[str, Any]:
         skeleton: dict[str, Any] = {"type": named(str(block.get("type"))), "commitment": kept.hex, "bytes": kept.size}

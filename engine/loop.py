@@ -5,10 +5,10 @@ import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from looplatch.agents.tool import agent_tool
-from looplatch.audit import Log
+from looplatch.audit import AuditLog, Log
 from looplatch.audit.protocol import Durability, Entropy, Payloads
 from looplatch.clock import SystemClock
 from looplatch.hooks import Allow, Deny, Hooks
@@ -152,7 +152,7 @@ class Loop:
         self,
         prompt: str | Iterable[Mapping[str, Any]],
         *,
-        log: str | os.PathLike[str] | None = None,
+        log: str | os.PathLike[str] | AuditLog | None = None,
         include_partial_messages: bool = False,
         deadline_s: float | None = None,
         pause_before: Iterable[str] = (),
@@ -161,28 +161,28 @@ class Loop:
         """Make a run. It begins when it is awaited, entered or pulled from.
 
         prompt: a text, or a list of messages, which may be a whole earlier history (`run.messages` and a new user
-        message go on with a conversation). log: the file of the audit log. include_partial_messages: the raw events of
-        the stream are handed out, too. deadline_s: seconds after which the run ends as aborted, if its
-        limits do not end it before. pause_before,
-        pause_after: names of states before or after whose work the run is suspended, until `resume`.
+        message go on with a conversation). log: the file of the audit log (`.sqlite`, `.sqlite3` and `.db` are
+        databases, all else is JSON Lines), or an `AuditLog` of your own: the run has its id, and its settings count.
+        include_partial_messages: the raw events of the stream are handed out, too. deadline_s: seconds after which the
+        run ends as aborted, if its limits do not end it before. pause_before, pause_after: names of states before or
+        after whose work the run is suspended, until `resume`.
         Raises UsageError for an empty prompt, and for messages that the API would refuse.
         """
-        _check_kind("log", log, str | os.PathLike | None, "Give the path of a file")
         return Run(
             self.plan,
             Opening(
-                run_id=new_run_id(self.plan.entropy),
+                run_id=log.run if isinstance(log, AuditLog) else new_run_id(self.plan.entropy),
                 messages=checked_messages(prompt),
                 partial=include_partial_messages,
                 pauses=Pauses(before=_states("pause_before", pause_before), after=_states("pause_after", pause_after)),
-                log=None if log is None else Path(log),
+                log=_checked_log(log),
                 deadline_s=_earliest(_checked_deadline(deadline_s), self.plan.limits.max_wall_s),
             ),
         )
 
     def resume(
         self,
-        log: str | os.PathLike[str] | Log,
+        log: str | os.PathLike[str] | Log | AuditLog,
         *,
         approvals: Mapping[str, Allow | Deny] | None = None,
         accept_changes: bool = False,
@@ -195,9 +195,10 @@ class Loop:
 
         What has ended is not done again. Of what was in flight, reads run again, and so do writes whose tool is
         idempotent; of another write the model is told that its effect is unknown.
-        log: the file, or the `Log` of a run in memory. approvals: decisions on calls that are awaited, by tool_use id;
-        the run stays suspended while others are. accept_changes: go on although the loop is not the one that the run
-        began with. deadline_s: seconds from now; None: what was left of the run's own, which rested meanwhile.
+        log: the file, the `Log` of a run in memory, or an `AuditLog` that was reopened. approvals: decisions on calls
+        that are awaited, by tool_use id; the run stays suspended while others are. accept_changes: go on although the
+        loop is not the one that the run began with, or contents were kept without their secrets. deadline_s:
+        seconds from now; None: what was left of the run's own, which rested meanwhile.
         The others are as for `run`.
         Raises UsageError, and writes nothing, for a run that has ended or cannot go on, for a loop that has changed
         (naming the difference) and for calls that are not awaited; AuditError for a log that is damaged.
@@ -242,6 +243,14 @@ def _checked_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     for place, rule in enumerate(listed):
         _check_kind(f"rules[{place}]", rule, Rule, "Give Rule('deny', 'name of a tool'), for example")
     return listed
+
+
+def _checked_log(log: object) -> Path | AuditLog | None:
+    if log is None or isinstance(log, AuditLog):
+        return log
+    if isinstance(log, str | os.PathLike):
+        return Path(cast("str | os.PathLike[str]", log))
+    raise UsageError("log", f"{log!r:.200} is not allowed", "Give the path of a file, or an AuditLog")
 
 
 def _states(name: str, given: Iterable[str]) -> frozenset[State]:

@@ -9,7 +9,8 @@ from typing import Any, Protocol, cast
 
 import attrs
 
-from looplatch.audit import AuditLog, JsonlLog, MemoryLog, mirror_to
+from looplatch.audit import AuditLog, MemoryLog, mirror_to
+from looplatch.audit.places import place_of
 from looplatch.driver import Driver
 from looplatch.encoding import EncodeError, decode, encode
 from looplatch.history import History
@@ -33,7 +34,7 @@ class Opening:
     messages: Sequence[dict[str, Any]] = attrs.field(repr=False)
     partial: bool = False
     pauses: Pauses = attrs.field(factory=Pauses)
-    log: Path | None = None
+    log: Path | AuditLog | None = None
     deadline_s: float | None = None
     parent: Mapping[str, Any] | None = None
 
@@ -131,7 +132,7 @@ def open_run(plan: Plan, opening: Opening) -> Driver:
             partial=opening.partial,
             pauses=opening.pauses,
         )
-        at.journal.genesis(_genesis(plan, opening))
+        at.journal.genesis(_genesis(plan, opening, log))
         at.outbox.push(announced(plan, log))
         for message in opening.messages:
             _join(at, message)
@@ -154,13 +155,23 @@ def _join(at: Workplace, message: dict[str, Any]) -> None:
 
 def _open_log(plan: Plan, opening: Opening) -> AuditLog:
     path = opening.log
+    if path is not None and not isinstance(path, Path):
+        if path.head[0]:
+            raise UsageError("log", f"it holds the run {path.run} already", "Give a new log, or resume that run")
+        return path
     if path is None and plan.log_dir is not None:
         path = plan.log_dir / f"{opening.run_id}.jsonl"
     mirror = mirror_to()
     if path is None:
-        return MemoryLog(opening.run_id, payloads=plan.payloads, clock=plan.clock, entropy=plan.entropy, mirror=mirror)
-    return JsonlLog(
-        path,
+        return MemoryLog(
+            opening.run_id,
+            durability=plan.durability,
+            payloads=plan.payloads,
+            clock=plan.clock,
+            entropy=plan.entropy,
+            mirror=mirror,
+        )
+    return place_of(path).create(
         opening.run_id,
         durability=plan.durability,
         payloads=plan.payloads,
@@ -174,15 +185,15 @@ def _open_log(plan: Plan, opening: Opening) -> AuditLog:
 _version = cache(importlib.metadata.version)  # it reads files, which takes longer than all else that opens a run
 
 
-def _genesis(plan: Plan, opening: Opening) -> dict[str, Any]:
+def _genesis(plan: Plan, opening: Opening, log: AuditLog) -> dict[str, Any]:
     deadline = opening.deadline_s
     return {
         **versions(),
         **settings_of(plan),
         "reads": reads_of(plan),
         "deadline_ms": None if deadline is None else int(deadline * 1000),
-        "durability": plan.durability,
-        "payloads": plan.payloads,
+        "durability": log.durability,
+        "payloads": "keep" if log.keeps_payloads else "digest",
         "secrets": None if plan.secrets is None else plan.secrets.fields(),
         "parent": None if opening.parent is None else dict(opening.parent),
     }

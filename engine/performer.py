@@ -233,7 +233,7 @@ class Performer:
         if awaited := answer.calls.awaited:
             return on.ApprovalAwaited(calls=tuple(call.id for call in awaited))
         outcomes = self._answer_history()
-        if self._at.plan.durability == "barrier":
+        if self._at.journal.log.durability == "barrier":
             await self._at.journal.log.sync()
         self.noting.begin(context.turn, answer.text, outcomes)
         errors = sum(outcome.is_error for outcome in outcomes)

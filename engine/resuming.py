@@ -8,9 +8,9 @@ from typing import Any
 import attrs
 
 from looplatch.approvals import Approval, Approvals, new_approvals
-from looplatch.audit import AuditLog, JsonlLog, Log, MemoryLog, PayloadSource, mirror_to
-from looplatch.audit.payloads import FilePayloads, payloads_of
-from looplatch.audit.prefix import Prefix, prefix_of, read_prefix
+from looplatch.audit import AuditLog, Log, MemoryLog, PayloadSource, mirror_to
+from looplatch.audit.places import place_of, prefix_at
+from looplatch.audit.prefix import Prefix, prefix_of
 from looplatch.contents import Contents
 from looplatch.driver import Driver
 from looplatch.encoding import encode
@@ -44,6 +44,7 @@ class Resumption:
     children: Mapping[str, AuditLog] = attrs.field(factory=dict[str, AuditLog])
     partial: bool = False
     pauses: Pauses = attrs.field(factory=Pauses)
+    reopened: AuditLog | None = attrs.field(default=None, repr=False)
     lost: Lost = attrs.field(factory=Lost, repr=False)
     accept_changes: bool = False
     given_deadline_s: float | None = None
@@ -84,18 +85,20 @@ class Resumption:
             raise
 
     def _reopened(self, plan: Plan) -> AuditLog:
+        if self.reopened is not None:
+            return self.reopened
         mirror = mirror_to()
         if self.kept.file is None:
             return MemoryLog.reopen(
                 self.kept,
                 self.payloads,
+                durability=plan.durability,
                 clock=plan.clock,
                 entropy=plan.entropy,
                 mirror=mirror,
                 children=self.children,
             )
-        return JsonlLog.reopen(
-            self.kept.file,
+        return place_of(self.kept.file).reopen(
             self.kept,
             durability=plan.durability,
             clock=plan.clock,
@@ -123,7 +126,7 @@ class Resumption:
         return {
             **versions(),
             "reads": reads_of(plan),
-            "durability": plan.durability,
+            "durability": journal.log.durability,
             "deadline_ms": None if deadline is None else int(deadline * 1000),
             "changes": {change.name: {"was": change.was, "now": change.now} for change in self.changes},
             "approvals": [approval.fields() for approval in given.values()],
@@ -135,7 +138,7 @@ class Resumption:
 
 def read_resumption(
     plan: Plan,
-    log: str | os.PathLike[str] | Log,
+    log: str | os.PathLike[str] | Log | AuditLog,
     *,
     approvals: Mapping[str, Approval],
     accept_changes: bool,
@@ -170,16 +173,21 @@ def read_resumption(
         partial=partial,
         pauses=pauses,
         given_deadline_s=deadline_s,
+        reopened=None if isinstance(log, str | os.PathLike | Log) else log,
         lost=Lost.of(kept.records),
         accept_changes=accept_changes,
     )
 
 
-def _read(log: str | os.PathLike[str] | Log) -> tuple[Prefix, PayloadSource]:
-    if isinstance(log, Log) and log.file is None:
-        return prefix_of(log.lines, log.torn), log.payloads
-    file = Path(log.file or "" if isinstance(log, Log) else log).absolute()
-    return read_prefix(file), FilePayloads(payloads_of(file))
+def _read(log: str | os.PathLike[str] | Log | AuditLog) -> tuple[Prefix, PayloadSource]:
+    if isinstance(log, Log):
+        if log.file is None:
+            return prefix_of(log.lines, log.torn), log.payloads
+        log = log.file
+    elif not isinstance(log, str | os.PathLike):
+        return prefix_of(tuple(log.lines())), log.payloads
+    place = place_of(Path(log).absolute())
+    return prefix_at(place), place.payloads
 
 
 def _past(journal: Journal, contents: Contents, call: str, approval: Approval) -> PastApproval:

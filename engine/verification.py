@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from looplatch.audit.log import Log
-from looplatch.audit.payloads import FilePayloads, payloads_of
+from looplatch.audit.places import place_of
 from looplatch.audit.protocol import AuditLog
-from looplatch.states.errors import UsageError
 from looplatch.states.findings import Report
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
@@ -27,19 +26,12 @@ def verify(log: Log | AuditLog | str | os.PathLike[str], *, table: Table = TABLE
     table of that time. Raises UsageError where a file cannot be read.
     """
     if isinstance(log, str | os.PathLike):
-        return _verify_file(Path(log), table)
+        place = place_of(log)
+        return verify_lines(place.lines(), table, place.payloads.find, known_table, _children(place.file))
     if isinstance(log, Log):
         lines = (*log.lines, log.torn) if log.torn else log.lines
         return verify_lines(lines, table, log.payloads.find, known_table, _children(log.file, log.child_logs))
     return verify_lines(log.lines(), table, log.payloads.find, known_table, _children(log.file, log.children))
-
-
-def _verify_file(path: Path, table: Table) -> Report:
-    try:
-        with path.open("rb") as file:
-            return verify_lines(file, table, FilePayloads(payloads_of(path)).find, known_table, _children(path))
-    except OSError as error:
-        raise UsageError("log", f"{path} cannot be read ({error.strerror})", "Give the path of a log") from error
 
 
 def _children(beside: Path | None, inside: Mapping[str, AuditLog] = NONE) -> Lines:
@@ -49,6 +41,6 @@ def _children(beside: Path | None, inside: Mapping[str, AuditLog] = NONE) -> Lin
         if file is None:
             return inside[call].lines() if call in inside else None
         path = None if beside is None or Path(file).name != file else beside.with_name(file)
-        return None if path is None or not path.is_file() else path.read_bytes().splitlines(keepends=True)
+        return None if path is None or not path.is_file() else place_of(path).lines()
 
     return find

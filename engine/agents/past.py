@@ -9,8 +9,8 @@ import attrs
 from looplatch.agents.parentage import NOTHING, Child, Parentage
 from looplatch.audit import Log
 from looplatch.audit.children import child_files
-from looplatch.audit.payloads import FilePayloads, payloads_of
-from looplatch.audit.prefix import read_prefix
+from looplatch.audit.payloads import payloads_of
+from looplatch.audit.places import place_of, prefix_at
 from looplatch.blocks import blocks_of
 from looplatch.recovery.resume import snapshot_of
 from looplatch.recovery.waiting import waiting
@@ -45,12 +45,13 @@ def past_of(parent: Parentage) -> Past:
         if not _holds_anything(file):
             return Past(file=file)
         try:
-            kept = read_prefix(file)
+            place = place_of(file)
+            kept = prefix_at(place)
         except UsageError:
             continue  # its process died in the middle of its first record
         linked = kept.genesis.get("parent")
         if linked is not None and linked["run"] == own.run and _has_begun(kept.records):
-            return _begun(Log(kept.lines, FilePayloads(payloads_of(file)), file=file, torn=kept.torn))
+            return _begun(Log(kept.lines, place.payloads, file=file, torn=kept.torn))
     raise AssertionError("there is always another name")
 
 
@@ -72,9 +73,10 @@ def _begun(log: Log) -> Past:
 
 def ended(log: Log) -> tuple[Child, ToolResult]:
     """How a run has ended, and what its parent's model is told of it."""
-    records, terminal = log.records, str(log.records[-1]["terminal"])
+    records = log.records
+    last = log.terminal or records[-1]  # tombstones may stand after it
+    terminal = str(last["terminal"])
     file = None if log.file is None else log.file.name
-    last = records[-1]
     child = Child(run=last.run, seq=last.seq, hash=last.hash, file=file, spent=spent_by(records))
     return child, told(terminal, None, _last_words(log))
 

@@ -9,7 +9,7 @@ from typing import Any, Final, get_args
 from looplatch.audit.errors import BadRecord, LogClosed
 from looplatch.audit.mirror import Mirror
 from looplatch.audit.prefix import Prefix
-from looplatch.audit.protocol import AuditLog, Commitment, Entropy, Payloads, PayloadSource
+from looplatch.audit.protocol import AuditLog, Commitment, Durability, Entropy, Payloads, PayloadSource
 from looplatch.audit.stamps import SYSTEM_TIME, Stamps, TimeSource
 from looplatch.encoding import EncodeError, mend
 from looplatch.states.errors import UsageError
@@ -27,24 +27,27 @@ _NOT_RESUMED: Final = "reopened, but not resumed"
 class ChainedLog(ABC):
     """An AuditLog but for its storage.
 
-    run: the run's id. payloads: "keep" or "digest". clock, entropy: where times and salts come from. mirror: gets a
-    copy of every record after it is written, or None. kept: the records of a run that goes on; nothing is taken then
-    until `resume`. Raises UsageError for settings that do not exist.
+    run: the run's id. durability: see `Durability`. payloads: "keep" or "digest". clock, entropy: where times and salts
+    come from. mirror: gets a copy of every record after it is written, or None. kept: the records of a run that goes
+    on; nothing is taken then until `resume`. Raises UsageError for settings that do not exist.
     """
 
     def __init__(
         self,
         run: str,
         *,
+        durability: Durability = "group",
         payloads: Payloads = "keep",
         clock: TimeSource = SYSTEM_TIME,
         entropy: Entropy = os.urandom,
         mirror: Mirror | None = None,
         kept: Prefix | None = None,
     ) -> None:
+        check_setting("durability", durability, get_args(Durability))
         check_setting("payloads", payloads, get_args(Payloads))
+        self.durability: Durability = durability
+        self.keeps_payloads = payloads == "keep"
         self._run = run
-        self._keeps = payloads == "keep"
         self._stamps = Stamps(clock)
         self._entropy = entropy
         self._mirror = mirror
@@ -190,7 +193,7 @@ class ChainedLog(ABC):
         if len(salt) != SALT_BYTES:
             raise UsageError("entropy", f"it gave {len(salt)} bytes for {SALT_BYTES}", "Give as many as are asked for")
         made = Commitment(commitment(salt, payload), len(payload))
-        if self._keeps:
+        if self.keeps_payloads:
             if b"\n" in payload:
                 raise BadRecord("payload", "it is not one line of JSON; make it with looplatch.encoding.encode")
             self._store(made.hex, salt, payload)

@@ -3,11 +3,11 @@
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import Any, Self
 
-from looplatch.audit.chained import ChainedLog, check_setting
-from looplatch.audit.committer import Committer, shared_committer
+from looplatch.audit.committer import Committer
 from looplatch.audit.disk import DISK, Disk
+from looplatch.audit.durable import DurableLog
 from looplatch.audit.errors import LogExists, LogFailed, LogInUse
 from looplatch.audit.linefile import LineFile, end_of_lines
 from looplatch.audit.mirror import Mirror
@@ -19,7 +19,7 @@ from looplatch.audit.stamps import SYSTEM_TIME, TimeSource
 from looplatch.states.errors import UsageError
 
 
-class JsonlLog(ChainedLog):
+class JsonlLog(DurableLog):
     """An AuditLog in the file `path`; the payloads go to `run.payloads` beside `run.jsonl`.
 
     Both files are made by this (mode 0600) and locked until `close`. Raises before anything is written: LogInUse where
@@ -44,16 +44,20 @@ class JsonlLog(ChainedLog):
         committer: Committer | None = None,
         kept: Prefix | None = None,
     ) -> None:
-        check_setting("durability", durability, get_args(Durability))
-        super().__init__(run, payloads=payloads, clock=clock, entropy=entropy, mirror=mirror, kept=kept)
-        self._disk = disk
-        self._path = Path(path).absolute()  # a run outlives a change of the working directory
-        self._records, self._contents = _open_both(self._path, disk, self._keeps, kept)
+        super().__init__(
+            Path(path),
+            run,
+            disk=disk,
+            committer=committer,
+            durability=durability,
+            payloads=payloads,
+            clock=clock,
+            entropy=entropy,
+            mirror=mirror,
+            kept=kept,
+        )
+        self._records, self._contents = _open_both(self._path, disk, self.keeps_payloads, kept)
         self._good = 0 if kept is None else len(kept.data)
-        self._durable = durability != "none"
-        self._committer = committer or shared_committer()
-        self._marked = False  # whether the committer knows of something to commit
-        self._failure: LogFailed | None = None
 
     @classmethod
     def reopen(cls, path: str | os.PathLike[str], kept: Prefix | None = None, **settings: Any) -> Self:
@@ -67,11 +71,6 @@ class JsonlLog(ChainedLog):
         return cls(path, kept.run, payloads=kept.genesis["payloads"], kept=kept, **settings)
 
     @property
-    def file(self) -> Path:
-        """The file of the records."""
-        return self._path
-
-    @property
     def payloads(self) -> FilePayloads:
         """The payloads kept so far."""
         return FilePayloads(payloads_of(self._path))
@@ -80,63 +79,35 @@ class JsonlLog(ChainedLog):
         """The lines of the records written so far, each with its newline, in order."""
         return first_lines(self._path, self.head[0])
 
-    async def sync(self) -> None:
-        """Return when all that was written so far is durable, payloads first; at once with durability "none"."""
-        self._check()
-        if self._durable and not self._is_synced():
-            await self._committer.perform(self.commit)
-            self._check()
-
-    def commit(self) -> None:
-        """Make all that was written so far durable, in any thread. A failure is raised by the next call to the log."""
-        self._marked = False  # before the fsync: what is written during it needs another
-        if self._failure is not None:  # an fsync that failed once may seem to work the next time, and has lost data
-            return
-        try:
-            if self._contents is not None:
-                self._contents.sync()
-            self._records.sync()
-        except LogFailed as failure:
-            self._failure = failure
-        except Exception as error:  # in a thread there is nobody else to tell
-            self._failure = LogFailed(self._path, "fsync", error)
-
     def _is_synced(self) -> bool:
         return self._records.is_synced and (self._contents is None or self._contents.is_synced)
 
-    def _check(self) -> None:
-        if (failure := self._failure) is not None:
-            raise LogFailed(failure.file, failure.action, failure.cause) from failure.cause
-
-    def _write(self, line: bytes) -> None:
-        self._write_to(self._records, line)
-
-    def _store(self, commitment: str, salt: bytes, payload: bytes) -> None:
+    def _sync_files(self) -> None:
         if self._contents is not None:
-            self._write_to(self._contents, payload_line(commitment, salt, payload))
+            self._contents.sync()
+        self._records.sync()
 
-    def _write_to(self, file: LineFile, line: bytes) -> None:
+    def _close_files(self) -> None:
         try:
-            file.write(line)
-        except LogFailed as failure:
-            self._failure = failure
-            raise
-        if self._durable and not self._marked:
-            self._marked = True
-            self._committer.mark(self)
+            if self._contents is not None:
+                self._contents.close()
+        finally:
+            self._records.close()
 
-    def _harden(self) -> None:
-        self.commit()
-        self._check()
+    def _write_line(self, line: bytes) -> None:
+        self._records.write(line)
 
-    def _erase(self, commitments: Sequence[str]) -> None:
+    def _write_payload(self, commitment: str, salt: bytes, payload: bytes) -> None:
+        if self._contents is not None:
+            self._contents.write(payload_line(commitment, salt, payload))
+
+    def _erase_payloads(self, commitments: Sequence[str]) -> None:
         payloads = self.payloads
         for one in commitments:
             try:
                 payloads.blank(one, self._disk)
             except OSError as error:
-                self._failure = LogFailed(payloads.path, "deleting", error)
-                raise self._failure from error
+                raise LogFailed(payloads.path, "deleting", error) from error
 
     def _clear_tail(self, epoch: int) -> dict[str, int]:
         lost = {"records": self._set_aside(self._records, self._good, epoch), "payloads": 0}
@@ -156,17 +127,6 @@ class JsonlLog(ChainedLog):
         if not moved and place.exists():
             return place.stat().st_size
         return moved
-
-    def _release(self) -> None:
-        if self._durable:
-            self.commit()
-        for file in (self._contents, self._records):
-            try:
-                if file is not None:
-                    file.close()
-            except LogFailed as failure:
-                self._failure = self._failure or failure
-        self._check()
 
 
 def _open_both(path: Path, disk: Disk, keeps: bool, kept: Prefix | None) -> tuple[LineFile, LineFile | None]:

@@ -116,13 +116,23 @@ class LineFile:
                 return
             try:
                 self._disk.fsync(self._fd)
-                if _identity(self.path) != self._identity:
-                    raise FileNotFoundError(errno.ENOENT, "the file was replaced by another")
+                self._check_place()
                 if not self._folder_synced:
                     self._sync_folder()
             except OSError as error:
                 raise LogFailed(self.path, "fsync", error) from error
             self._synced = written
+
+    def check_place(self) -> None:
+        """Raise LogFailed where the file was removed or replaced meanwhile."""
+        try:
+            self._check_place()
+        except OSError as error:
+            raise LogFailed(self.path, "fsync", error) from error
+
+    def _check_place(self) -> None:
+        if _identity(self.path) != self._identity:
+            raise FileNotFoundError(errno.ENOENT, "the file was replaced by another")
 
     def _sync_folder(self) -> None:
         """Make the file's name durable as well: without it, a synced file may be gone after a power cut."""

@@ -11,9 +11,9 @@ import attrs
 
 from looplatch.audit.children import child_files
 from looplatch.audit.history import Message, rebuild
-from looplatch.audit.payloads import FilePayloads, payloads_of
+from looplatch.audit.places import place_of, whole_lines
 from looplatch.audit.protocol import AuditLog, PayloadSource
-from looplatch.audit.reader import parse, read_bytes, split
+from looplatch.audit.reader import parse
 from looplatch.states.record import Kind, Record
 from looplatch.states.state import INITIAL
 
@@ -166,8 +166,8 @@ def read(path: str | os.PathLike[str]) -> Log:
 
     A torn last line is no damage: it is kept aside as `torn`.
     """
-    file = Path(path)
-    lines, torn = split(read_bytes(file))
-    log = Log(lines, FilePayloads(payloads_of(file)), file=file, torn=torn)
+    place = place_of(path)
+    lines, torn = whole_lines(place.lines())
+    log = Log(lines, place.payloads, file=place.file, torn=torn)
     _ = log.records  # damage shows here, not later
     return log

@@ -8,7 +8,7 @@ from looplatch.audit.chained import ChainedLog
 from looplatch.audit.mirror import Mirror
 from looplatch.audit.payloads import MemoryPayloads
 from looplatch.audit.prefix import Prefix
-from looplatch.audit.protocol import AuditLog, Entropy, Payloads, PayloadSource
+from looplatch.audit.protocol import AuditLog, Durability, Entropy, Payloads, PayloadSource
 from looplatch.audit.stamps import SYSTEM_TIME, TimeSource
 
 
@@ -22,6 +22,7 @@ class MemoryLog(ChainedLog):
         self,
         run: str,
         *,
+        durability: Durability = "group",
         payloads: Payloads = "keep",
         clock: TimeSource = SYSTEM_TIME,
         entropy: Entropy = os.urandom,
@@ -30,7 +31,9 @@ class MemoryLog(ChainedLog):
         before: PayloadSource | None = None,
         children: Mapping[str, AuditLog] | None = None,
     ) -> None:
-        super().__init__(run, payloads=payloads, clock=clock, entropy=entropy, mirror=mirror, kept=kept)
+        super().__init__(
+            run, durability=durability, payloads=payloads, clock=clock, entropy=entropy, mirror=mirror, kept=kept
+        )
         self._lines: list[bytes] = [] if kept is None else list(kept.lines)
         self._payloads = MemoryPayloads(before)
         self.children.update(children or {})

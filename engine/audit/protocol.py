@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import attrs
 
@@ -41,6 +41,7 @@ class PayloadSource(Protocol):
         ...
 
 
+@runtime_checkable
 class AuditLog(Protocol):
     """The log of one run. All calls come from one thread; `append`, `keep` and `finish` do not wait for the disk.
 
@@ -58,6 +59,16 @@ class AuditLog(Protocol):
     @property
     def file(self) -> Path | None:
         """Where the log is kept, if that is a file."""
+        ...
+
+    @property
+    def durability(self) -> Durability:
+        """When its records reach the disk itself, as the genesis says."""
+        ...
+
+    @property
+    def keeps_payloads(self) -> bool:
+        """Whether contents are kept, and not only commitments to them."""
         ...
 
     @property

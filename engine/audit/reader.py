@@ -73,8 +73,12 @@ def _unreadable(file: Path, error: OSError | ValueError) -> UsageError:
 def run_of(file: Path) -> str | None:
     """The run that the first line of `file` names; None where it names none."""
     with file.open("rb") as opened:
-        first = opened.readline(_LONGEST_GENESIS)
+        return parsed_run(opened.readline(_LONGEST_GENESIS), file)
+
+
+def parsed_run(line: bytes, file: Path) -> str | None:
+    """The run that the line of `file` names; None where it names none."""
     try:
-        return parse(first, 1, file).run
+        return parse(line, 1, file).run
     except LogDamaged:
         return None

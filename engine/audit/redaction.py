@@ -2,14 +2,11 @@
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import cast
 
 import attrs
 
-from looplatch.audit.jsonl import JsonlLog
-from looplatch.audit.payloads import FilePayloads, payloads_of
-from looplatch.audit.prefix import read_prefix
+from looplatch.audit.places import place_of, prefix_at
 from looplatch.states.errors import UsageError
 from looplatch.states.record import Record
 
@@ -33,17 +30,17 @@ def redact(log: str | os.PathLike[str], seq: int) -> Redaction:
     it needs what was deleted. Raises UsageError where there is no such record or it has no contents any more, LogInUse
     where a run has the log open, LogDamaged where the log is damaged, LogFailed where the disk fails.
     """
-    path = Path(log)
-    kept = read_prefix(path)
+    place = place_of(log)
+    kept = prefix_at(place)
     if not 0 <= seq < len(kept.records):
         raise UsageError("seq", f"the log has no record {seq}", f"Give a number from 0 to {len(kept.records) - 1}")
-    payloads = FilePayloads(payloads_of(path))
+    payloads = place.payloads
     named = dict.fromkeys(_texts({name: value for name, value in kept.records[seq].data.items() if name not in _CHAIN}))
     commitments = tuple(one for one in named if payloads.find(one) is not None)
     if not commitments:
         problem = f"the record {seq} ({kept.records[seq].kind}) has no contents, or they are not kept any more"
         raise UsageError("seq", problem, "Give the number of a record whose contents are to be deleted")
-    opened = JsonlLog.reopen(path, kept)
+    opened = place.reopen(kept)
     try:
         return Redaction(seq, commitments, opened.bury(commitments, seq))
     finally:

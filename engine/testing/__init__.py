@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from looplatch.testing.background import serve_in_process, serve_in_thread
     from looplatch.testing.blocks import Block, block, redacted_thinking, server_tool_use, text, thinking, tool_use
     from looplatch.testing.clock import FakeClock
+    from looplatch.testing.conformance import AuditLogConformance
     from looplatch.testing.errors import ScriptError
     from looplatch.testing.exchange import Exchange, ReceivedRequest
     from looplatch.testing.rules import refusal
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
+    "AuditLogConformance",
     "Block",
     "Exchange",
     "FakeClock",
@@ -65,6 +67,7 @@ _NAMES_OF_MODULE = {
     "background": "serve_in_process serve_in_thread",
     "blocks": "Block block redacted_thinking server_tool_use text thinking tool_use",
     "clock": "FakeClock",
+    "conformance": "AuditLogConformance",
     "errors": "ScriptError",
     "exchange": "Exchange ReceivedRequest",
     "rules": "refusal",

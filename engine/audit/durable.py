@@ -1,0 +1,129 @@
+"""What logs on a disk share: failures are remembered, and what was written is made durable by the committer."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from looplatch.audit.chained import ChainedLog
+from looplatch.audit.committer import Committer, shared_committer
+from looplatch.audit.disk import DISK, Disk
+from looplatch.audit.errors import LogFailed
+
+
+class DurableLog(ChainedLog):
+    """An AuditLog on a disk, but for its files. Once one of them has failed, nothing more is taken.
+
+    disk, committer: what writes, and what makes durable; tests give their own. settings: as `ChainedLog` takes them.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        run: str,
+        *,
+        disk: Disk = DISK,
+        committer: Committer | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(run, **settings)
+        self._path = path.absolute()  # a run outlives a change of the working directory
+        self._disk = disk
+        self._committer = committer or shared_committer()
+        self._is_durable = self.durability != "none"
+        self._marked = False  # whether the committer knows of something to commit
+        self._failure: LogFailed | None = None
+
+    @property
+    def file(self) -> Path:
+        """The file of the records, as it was given."""
+        return self._path
+
+    @abstractmethod
+    def _is_synced(self) -> bool:
+        """Whether all that was written is on the disk itself."""
+
+    @abstractmethod
+    def _sync_files(self) -> None:
+        """Make what was written before the call durable, payloads first, in any thread. Raises LogFailed."""
+
+    @abstractmethod
+    def _close_files(self) -> None:
+        """Close all files, whatever happens. Raises LogFailed."""
+
+    @abstractmethod
+    def _write_line(self, line: bytes) -> None:
+        """Write a record's line. Raises LogFailed."""
+
+    @abstractmethod
+    def _write_payload(self, commitment: str, salt: bytes, payload: bytes) -> None:
+        """Write a payload. Raises LogFailed."""
+
+    @abstractmethod
+    def _erase_payloads(self, commitments: Sequence[str]) -> None:
+        """Overwrite payloads where they stand, durably. Raises LogFailed."""
+
+    async def sync(self) -> None:
+        """Return when all that was written so far is durable, payloads first; at once with durability "none"."""
+        self._check()
+        if self._is_durable and not self._is_synced():
+            await self._committer.perform(self.commit)
+            self._check()
+
+    def commit(self) -> None:
+        """Make all that was written so far durable, in any thread. A failure is raised by the next call to the log."""
+        self._marked = False  # before the fsync: what is written during it needs another
+        if self._failure is not None:  # an fsync that failed once may seem to work the next time, and has lost data
+            return
+        try:
+            self._sync_files()
+        except LogFailed as failure:
+            self._failure = failure
+        except Exception as error:  # in a thread there is nobody else to tell
+            self._failure = LogFailed(self._path, "fsync", error)
+
+    def _check(self) -> None:
+        if (failure := self._failure) is not None:
+            raise LogFailed(failure.file, failure.action, failure.cause) from failure.cause
+
+    def _write(self, line: bytes) -> None:
+        try:
+            self._write_line(line)
+        except LogFailed as failure:
+            self._failure = failure
+            raise
+        if self._is_durable and not self._marked:
+            self._mark()
+
+    def _store(self, commitment: str, salt: bytes, payload: bytes) -> None:
+        try:
+            self._write_payload(commitment, salt, payload)
+        except LogFailed as failure:
+            self._failure = failure
+            raise
+        if self._is_durable and not self._marked:
+            self._mark()
+
+    def _mark(self) -> None:
+        self._marked = True
+        self._committer.mark(self)
+
+    def _harden(self) -> None:
+        self.commit()
+        self._check()
+
+    def _erase(self, commitments: Sequence[str]) -> None:
+        try:
+            self._erase_payloads(commitments)
+        except LogFailed as failure:
+            self._failure = failure
+            raise
+
+    def _release(self) -> None:
+        if self._is_durable:
+            self.commit()
+        try:
+            self._close_files()
+        except LogFailed as failure:
+            self._failure = self._failure or failure
+        self._check()

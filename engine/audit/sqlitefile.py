@@ -1,0 +1,175 @@
+"""The file of a log in SQLite: written by one process alone, and read by any."""
+
+import os
+import sqlite3
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Final
+
+from looplatch.audit.disk import DISK, Disk
+from looplatch.audit.errors import LogDamaged, LogFailed
+from looplatch.audit.linefile import LineFile
+from looplatch.states.errors import UsageError
+
+_APPLICATION: Final = 0x6C6F6F70  # "loop": what the file is
+_TABLES: Final = (
+    "CREATE TABLE records (place INTEGER PRIMARY KEY, line BLOB NOT NULL)",
+    "CREATE TABLE payloads (commitment TEXT PRIMARY KEY, salt BLOB NOT NULL, payload BLOB NOT NULL) WITHOUT ROWID",
+)
+_WAIT_S: Final = 10.0  # for a reader that is in the way
+_LIKE_READING: Final = (sqlite3.OperationalError, sqlite3.InternalError)
+
+
+class SqliteFile:
+    """A database that belongs to one writer, and to its owner only; readers are not in its way.
+
+    Every write is a transaction: a crash leaves it whole, or not there. Raises UsageError where the file cannot be had
+    or is no log, LogInUse where another writer has it. found: whether it holds anything.
+    """
+
+    def __init__(self, path: Path, disk: Disk = DISK) -> None:
+        self.path = path
+        self._disk = disk
+        self._file = LineFile(path, disk)  # the lock: what SQLite itself locks would let a second writer in
+        self._written = self._synced = 0
+        try:
+            self._db = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
+            try:
+                self.found = self._prepare()
+            except BaseException:
+                self._db.close()
+                raise
+        except sqlite3.Error as error:
+            self._file.discard()
+            raise UsageError(
+                "log", f"{path} is no log ({error})", "Give the path of a log, or of a new file"
+            ) from error
+        except BaseException:
+            self._file.discard()
+            raise
+
+    def _prepare(self) -> bool:
+        db = self._db
+        db.execute("PRAGMA journal_mode=WAL").fetchall()
+        db.execute("PRAGMA synchronous=NORMAL")
+        db.execute("PRAGMA secure_delete=ON").fetchall()
+        if self._file.found and db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+            return any(db.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchone() for name in ("records", "payloads"))
+        db.execute("BEGIN")
+        db.execute(f"PRAGMA application_id={_APPLICATION}")
+        for table in _TABLES:
+            db.execute(table)
+        db.execute("COMMIT")
+        return False
+
+    def write(self, line: bytes) -> None:
+        """Append a record's line. Raises LogFailed."""
+        self._perform("writing", "INSERT INTO records (line) VALUES (?)", (line,))
+
+    def store(self, commitment: str, salt: bytes, payload: bytes) -> None:
+        """Keep a payload. Raises LogFailed."""
+        self._perform("writing", "INSERT INTO payloads VALUES (?, ?, ?)", (commitment, salt, payload))
+
+    def erase(self, commitments: Sequence[str]) -> None:
+        """Delete payloads; their bytes are overwritten, in what was written ahead too. Raises LogFailed."""
+        for one in commitments:
+            self._perform("deleting", "DELETE FROM payloads WHERE commitment = ?", (one,))
+        self._perform("deleting", "PRAGMA wal_checkpoint(TRUNCATE)", ())
+
+    def _perform(self, action: str, statement: str, values: tuple[object, ...]) -> None:
+        try:
+            self._db.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise LogFailed(self.path, action, error) from error
+        self._written += 1
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether all that was written is on the disk itself."""
+        return self._synced == self._written
+
+    def sync(self) -> None:
+        """Return when all that was written before the call is on the disk itself, in any thread. Raises LogFailed."""
+        written = self._written
+        if written == self._synced:
+            return
+        ahead = self.path.with_name(f"{self.path.name}-wal")  # all else is synced by SQLite, as it moves it over
+        try:
+            fd = self._disk.open(ahead, os.O_RDONLY)
+            try:
+                self._disk.fsync(fd)
+            finally:
+                self._disk.close(fd)
+        except OSError as error:
+            raise LogFailed(ahead, "fsync", error) from error
+        self._file.check_place()
+        self._synced = written
+
+    def close(self) -> None:
+        """Close the file and give up its lock; a second call does nothing. Raises LogFailed."""
+        try:
+            with suppress(sqlite3.Error):  # a reader is there, or it has failed; else one file is left
+                self._db.execute("PRAGMA journal_mode=DELETE").fetchall()
+            self._db.close()
+        except sqlite3.Error as error:
+            raise LogFailed(self.path, "closing", error) from error
+        finally:
+            self._file.close()
+
+    def discard(self) -> None:
+        """Close the file that nothing was written to, and remove it if it was made here."""
+        self._db.close()
+        self._file.discard()
+
+
+class SqlitePayloads:
+    """The payloads in the database at `path`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._db: sqlite3.Connection | None = None
+
+    def find(self, commitment: str) -> tuple[bytes, bytes] | None:
+        """The salt and the payload that `commitment` stands for, or None. Raises UsageError for an unreadable file."""
+        try:
+            if self._db is None:
+                self._db = _reader(self.path)
+                weakref.finalize(self, self._db.close)
+            found: tuple[bytes, bytes] | None = self._db.execute(
+                "SELECT salt, payload FROM payloads WHERE commitment = ?", (commitment,)
+            ).fetchone()
+        except sqlite3.Error as error:
+            raise _unreadable(self.path, error, 1) from error
+        return found
+
+
+def stored_lines(path: Path, count: int = -1) -> Iterator[bytes]:
+    """The lines of the records in the database at `path`, the first `count` of them or all.
+
+    Raises UsageError where it cannot be read, LogDamaged where it is no whole database of a log.
+    """
+    number = 0
+    try:
+        with closing(_reader(path)) as db:
+            for (line,) in db.execute("SELECT line FROM records ORDER BY place LIMIT ?", (count,)):
+                number += 1
+                yield line if isinstance(line, bytes) else str(line).encode()
+    except sqlite3.Error as error:
+        raise _unreadable(path, error, number + 1) from error
+
+
+def _reader(path: Path) -> sqlite3.Connection:
+    if not path.is_file():
+        raise UsageError("log", f"{path} is no file", "Give the path of a log")
+    whole = not path.with_name(f"{path.name}-wal").exists()
+    # A log at rest is read as it is, also where no other file may be made beside it.
+    mode = "immutable=1" if whole and not os.access(path.parent, os.W_OK) else "mode=ro"
+    return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=_WAIT_S, check_same_thread=False)
+
+
+def _unreadable(path: Path, error: sqlite3.Error, line: int) -> Exception:
+    if isinstance(error, _LIKE_READING) and "no such table" not in str(error):
+        return UsageError("log", f"{path} cannot be read ({error})", "Give the path of a log")
+    return LogDamaged(path, line, f"the database is not whole ({error})")
