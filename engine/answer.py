@@ -1,9 +1,9 @@
 """One model call and the answer to it: read block by block, its tools started meanwhile, its end told as an event."""
 
-import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Final, cast
+from typing import Any, cast
 
+from looplatch.beside import WOKEN, Beside
 from looplatch.blocks import read_block
 from looplatch.calls import Calls
 from looplatch.encoding import decode, escapes_half_a_pair
@@ -59,12 +59,10 @@ class Answer:
         self._trouble_of = trouble
         self._begin = begin or at.journal.model_begins(model, max_tokens, attempt, at.history.sent, differs=differs)
         self._stream: ModelStream | None = None
-        self._reading: asyncio.Task[dict[str, Any] | None] | None = None
         self._assembly = Assembly()
         self._moved_on = 0
         self._kept: dict[int, Kept] = {}  # finished blocks by index, encoded once
         self._own_ids: dict[int, str] = {}  # the ids of the calls, as they stand in the history
-        self._given_way = 0  # how many calls were given their first steps
         self._unfinished: list[Kept] = []  # the texts that the model did not finish
         self.joined = False
         self.shown = False  # to the hook that is shown each answer
@@ -73,6 +71,7 @@ class Answer:
         self.failure: Failure | None = None
         self._trouble: TroubleKind | None = None  # which one the failure is
         self.calls = Calls(at, self._kept, turn)
+        self._beside = Beside(at.outbox, self.calls)
 
     @property
     def stop_reason(self) -> str | None:
@@ -115,16 +114,14 @@ class Answer:
 
     async def step(self) -> Event | None:
         """Read on. Returns None when the outbox has something, else the event that ends the call."""
-        outbox, calls = self._at.outbox, self.calls
+        outbox = self._at.outbox
         try:
             stream = self._stream
             if stream is None:
                 stream = self._stream = await self._at.plan.connect().open(self._request)
             while not self._assembly.complete:
-                # As long as no tool is in flight nothing else can happen, and the stream is read directly.
-                alone = self._reading is None and (not self._own_ids or calls.settled)
-                event = await (stream.read() if alone else self._read_beside_tools(stream))
-                if event is _WOKEN:
+                event = await self._beside.read(stream, len(self._own_ids))
+                if event is WOKEN:
                     if outbox:
                         return None
                     continue
@@ -142,34 +139,6 @@ class Answer:
         if self._heard is not None:
             self._heard(over)
         return over
-
-    async def _read_beside_tools(self, stream: ModelStream) -> dict[str, Any] | None:
-        """The next event of the stream; `_WOKEN` when something else wants the driver first."""
-        changed = self._at.outbox.changed
-        if self._reading is None:
-            await self._give_way()
-            if self.calls.settled:
-                return await stream.read() if not self._at.outbox else _WOKEN
-            self._reading = asyncio.ensure_future(stream.read())
-            self._reading.add_done_callback(lambda _: changed.set())
-        changed.clear()
-        self.calls.tell()
-        if not self._reading.done() and not self._at.outbox:
-            await changed.wait()
-        if self._reading.done():
-            reading, self._reading = self._reading, None
-            return reading.result()
-        return _WOKEN
-
-    async def _give_way(self) -> None:
-        """Let a new call begin, and end if its tool waits for nothing: no task has to read beside it then."""
-        if self._given_way < len(self._own_ids):
-            self._given_way = len(self._own_ids)
-            for _ in range(_STEPS_OF_A_CALL):
-                if self.calls.settled:
-                    break
-                await asyncio.sleep(0)
-            self.calls.tell()
 
     def _take(self, event: dict[str, Any]) -> None:
         assembly = self._assembly
@@ -337,10 +306,7 @@ class Answer:
 
     async def stop(self) -> None:
         """End the call and its tools: no task and no connection is left when this returns."""
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.gather(self._reading, return_exceptions=True)
-            self._reading = None
+        await self._beside.stop()
         await self.calls.cancel()
         await self._let_go()
         if not self._effect_ended:
@@ -349,7 +315,3 @@ class Answer:
     async def _let_go(self) -> None:
         if self._stream is not None:
             await self._stream.close()
-
-
-_STEPS_OF_A_CALL: Final = 3  # of the event loop: the call's task begins, its tool runs, the call ends
-_WOKEN: dict[str, Any] = {}

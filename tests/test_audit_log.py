@@ -3,7 +3,10 @@
 import asyncio
 import hashlib
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from looplatch.audit import AuditLog, BadRecord, JsonlLog, Log, LogClosed, MemoryLog
+from looplatch.audit.salts import SALT_BYTES, Salts
 from looplatch.states.errors import LooplatchError, UsageError
 from looplatch.states.reasons import Terminal
 from looplatch.states.record import Kind
@@ -284,3 +288,46 @@ def test_every_error_is_one_of_ours_and_tells_the_way_out() -> None:
     error = LogClosed("r", "sealed")
     assert isinstance(error, LooplatchError)
     assert re.search("no more records", str(error))
+
+
+# --- salts
+
+
+def test_no_salt_is_given_twice_and_the_kernel_is_asked_seldom() -> None:
+    salts = Salts(os.urandom)
+    given = [salts.next() for _ in range(1_000)]
+    assert {len(salt) for salt in given} == {SALT_BYTES}
+    assert len(set(given)) == 1_000
+
+
+def test_a_callers_entropy_is_asked_for_each_salt() -> None:
+    asked: list[int] = []
+
+    def entropy(count: int) -> bytes:
+        asked.append(count)
+        return bytes(count)
+
+    salts = Salts(entropy)
+    assert [salts.next() for _ in range(3)] == [bytes(SALT_BYTES)] * 3
+    assert asked == [SALT_BYTES] * 3
+
+
+FORKED = """
+import os
+from looplatch.audit.salts import Salts
+salts = Salts(os.urandom)
+salts.next()
+reads, writes = os.pipe()
+if not (child := os.fork()):
+    os.write(writes, salts.next())
+    os._exit(0)
+os.waitpid(child, 0)
+print(os.read(reads, 16) not in {salts.next() for _ in range(63)})
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_process_gives_none_of_its_parents_salts() -> None:
+    """In a process of its own: this one has threads, which do not go well with a fork."""
+    told = subprocess.run([sys.executable, "-I", "-c", FORKED], check=True, capture_output=True, text=True)
+    assert told.stdout == "True\n"

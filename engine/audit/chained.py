@@ -10,6 +10,7 @@ from looplatch.audit.errors import BadRecord, LogClosed
 from looplatch.audit.mirror import Mirror
 from looplatch.audit.prefix import Prefix
 from looplatch.audit.protocol import AuditLog, Commitment, Durability, Entropy, Payloads, PayloadSource
+from looplatch.audit.salts import Salts
 from looplatch.audit.stamps import SYSTEM_TIME, Stamps, TimeSource
 from looplatch.encoding import EncodeError, mend
 from looplatch.states.errors import UsageError
@@ -18,7 +19,6 @@ from looplatch.states.reasons import Terminal
 from looplatch.states.record import SCHEMA, ZEROS, Kind, Record, commitment, seal
 from looplatch.states.state import State
 
-SALT_BYTES: Final = 16
 _STAMPED: Final = 8  # the fields that every record has, without its hash
 _BROKEN_OFF: Final = "broken off in the middle of a record"
 _NOT_RESUMED: Final = "reopened, but not resumed"
@@ -49,7 +49,7 @@ class ChainedLog(ABC):
         self.keeps_payloads = payloads == "keep"
         self._run = run
         self._stamps = Stamps(clock)
-        self._entropy = entropy
+        self._salts = Salts(entropy)
         self._mirror = mirror
         self._merkle = Merkle()
         self.children: dict[str, AuditLog] = {}
@@ -189,9 +189,7 @@ class ChainedLog(ABC):
         self._check()
         if self._ended is not None:
             raise LogClosed(self._run, self._ended)
-        salt = self._entropy(SALT_BYTES)
-        if len(salt) != SALT_BYTES:
-            raise UsageError("entropy", f"it gave {len(salt)} bytes for {SALT_BYTES}", "Give as many as are asked for")
+        salt = self._salts.next()
         made = Commitment(commitment(salt, payload), len(payload))
         if self.keeps_payloads:
             if b"\n" in payload:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Protocol
 
-INTERVAL_S: Final = 0.025  # half of the 50 ms that are promised: the rest is the disk's
+INTERVAL_S: Final = 0.040  # of the 50 ms that are promised: the rest is the disk's
 _WORKERS: Final = 8
 
 
