@@ -120,7 +120,8 @@ class Answer:
             if stream is None:
                 stream = self._stream = await self._at.plan.connect().open(self._request)
             while not self._assembly.complete:
-                event = await self._beside.read(stream, len(self._own_ids))
+                calls = len(self._own_ids)  # as long as there is none, nothing else can happen
+                event = await (self._beside.read(stream, calls) if calls else stream.read())
                 if event is WOKEN:
                     if outbox:
                         return None

@@ -24,8 +24,7 @@ class Beside:
 
     async def read(self, stream: ModelStream, calls: int) -> dict[str, Any] | None:
         """The next event of the stream; `WOKEN` when something else comes first. `calls`: how many have come so far."""
-        # As long as no tool is in flight nothing else can happen, and the stream is read directly.
-        if self._reading is None and (not calls or self._calls.settled):
+        if self._reading is None and self._calls.settled:
             return await stream.read()
         changed = self._outbox.changed
         if self._reading is None:
