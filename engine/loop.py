@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from looplatch.agents.tool import agent_tool
-from looplatch.audit import AuditLog, Log
+from looplatch.audit import AuditLog, Log, read
 from looplatch.audit.protocol import Durability, Entropy, Payloads
 from looplatch.clock import SystemClock
 from looplatch.hooks import Allow, Deny, Hooks
@@ -16,6 +16,9 @@ from looplatch.model import SdkClient, default_client
 from looplatch.model.sdk import AsyncClient
 from looplatch.opening import Opening, checked_messages, new_run_id
 from looplatch.plan import Plan
+from looplatch.playback import Playback
+from looplatch.playback.player import play_again
+from looplatch.playback.tools import Mode
 from looplatch.ports import Clock, ModelClient
 from looplatch.pricing import Price, pricer
 from looplatch.recovery.compression import Compression
@@ -215,6 +218,29 @@ class Loop:
                 deadline_s=_checked_deadline(deadline_s),
             ),
         )
+
+    async def replay(
+        self,
+        log: str | os.PathLike[str] | Log,
+        *,
+        tools: Mode = "recorded",
+        accept_changes: bool = False,
+    ) -> Playback:
+        """Play a recorded run once more through this loop, and name the first thing that is not as recorded.
+
+        The model's answers, the time and the waits are those of the log; nothing is sent, and nobody waits. Hooks,
+        rules, limits and compression are this loop's own, and run. Compared are the loop's settings, each message,
+        request and move, each verdict of a guard, what hooks said and what tools were given; after a resumption the
+        same, from the recorded history on. What came from outside (an abort, a deadline) ends the part that it ended.
+        log: the file, or the `Log`. tools: "recorded" answers with the results of the log, "run" runs the tools for
+        real, writes too, and compares what they return. accept_changes: model, prompt, tools, parameters or limits may
+        be others than the recorded ones; only what comes of that counts.
+        `report.ok` and `report.difference` tell; `report.check()` raises an AssertionError. Raises CannotReplay for a
+        log without contents, UsageError and LogDamaged for one that cannot be read.
+        """
+        if tools not in get_args(Mode):
+            raise UsageError("tools", f"{tools!r} is not known", "Use 'recorded' or 'run'")
+        return await play_again(self.plan, log if isinstance(log, Log) else read(log), tools, accept_changes)
 
     def as_tool(self, name: str, description: str) -> Tool:
         """This loop as a tool of another one: a sub-agent, which gets a prompt and answers with its last text.

@@ -1,7 +1,7 @@
 """The tools of a loop by name, and the calls that the model makes of them."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -43,6 +43,10 @@ class Toolbox(Mapping[str, Tool]):
     def reads(self) -> list[str]:
         """The names of the tools of which a call may be one that only reads, in alphabetical order."""
         return sorted(tool.name for tool in self._tools.values() if tool.read_only is not False)
+
+    def mapped(self, change: Callable[[Tool | Toolset], Tool | Toolset]) -> "Toolbox":
+        """A toolbox of what `change` makes of each tool and toolset."""
+        return Toolbox(map(change, self._given))
 
     def definitions(self) -> list[dict[str, Any]]:
         """What is sent to the API of each tool, in order."""
