@@ -4,6 +4,8 @@ from typing import Final, Literal
 
 import attrs
 
+from looplatch.states.invariants import INVARIANTS
+
 KEPT: Final = 100  # findings that a report holds; the others are counted
 _SHOWN: Final = 200  # characters of what was found
 
@@ -24,6 +26,11 @@ class Violation:
     expected: str
     found: str
     message: str
+
+    @property
+    def meaning(self) -> str:
+        """What the invariant asks for, in words."""
+        return INVARIANTS[self.invariant]
 
     def __str__(self) -> str:
         return f"line {self.line}: {self.invariant}: {self.message}; expected {self.expected}, found {self.found}"
@@ -60,7 +67,8 @@ class Report:
         more = [f"and {self.omitted} more"] if self.omitted else []
         found = len(self.violations) + self.omitted
         head = f"not ok: {found} {'violation' if found == 1 else 'violations'} in {self.count} records{torn}"
-        return "\n".join([head, *map(str, self.violations), *more])
+        broken = dict.fromkeys(one.invariant for one in self.violations)
+        return "\n".join([head, *map(str, self.violations), *more, *(f"{one}: {INVARIANTS[one]}" for one in broken)])
 
 
 class Findings:

@@ -168,7 +168,11 @@ class Chain:
             add("I4", "the record's stamps are missing", "whole numbers epoch and mono_ns, and a ts", (epoch, mono))
             return
         if epoch != self._epoch:
-            if self.count > 1 and (record.get("kind") != "resumed" or epoch < self._epoch):
+            claim = record.get("kind") == "resumed"
+            if self.count > 1 and epoch < self._epoch:
+                message = "the epoch falls at a claim" if claim else "a former owner of the run writes on"
+                add("R3" if claim else "R4", message, f"above {self._epoch}" if claim else self._epoch, epoch)
+            elif self.count > 1 and not claim:
                 add("I7", "a new epoch begins only where the run is resumed", self._epoch, epoch)
             self._epoch, self._mono = epoch, -1
         elif record.get("kind") == "resumed":

@@ -63,6 +63,7 @@ class Effects:
         self._findings = findings
         self._run = run
         self._keys: set[str] = set()
+        self._former: frozenset[str] = frozenset()  # calls that ended while former owners had the run
         self._parallel = genesis.get("max_parallel", MAX_PARALLEL)
         self._reads: list[str] | None = genesis.get("reads")  # the tools of which a call may be a read; None: not told
         deadline = genesis["deadline_ms"]
@@ -152,6 +153,7 @@ class Effects:
         left is what the record says.
         """
         self._keys -= {effect.tool_use_id for effect in self.running.values() if effect.tool_use_id}
+        self._former = frozenset(self._keys)
         self.running.clear()
         self._owned = len(self._verdicts)
         self._lost += self._parts
@@ -204,6 +206,8 @@ class Effects:
                 f"{self._run}:{name}",
                 record["idempotency_key"],
             )
+        elif name in self._former:
+            add("R2", "a call that had ended is carried out again", "no second time", record["idempotency_key"])
         elif name in self._keys:
             add("E4", "a call is carried out a second time", "each key once", record["idempotency_key"])
         self._keys.add(name)

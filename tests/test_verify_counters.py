@@ -57,14 +57,14 @@ def c2_bound() -> Forge:
     return complete(forge)
 
 
-def _endless() -> Table:
+def endless() -> Table:
     """A table whose retries raise no counter."""
     rows = tuple(attrs.evolve(row, raises=()) if row.raises == ("attempts",) else row for row in TABLE.rows)
     return Table(rows=rows, counters=TABLE.counters, decisions=TABLE.decisions)
 
 
 def c3() -> Forge:
-    forge = streaming(table=_endless())
+    forge = streaming(table=endless())
     for _ in range(4):
         retry(forge)
     return complete(forge)
@@ -124,7 +124,7 @@ def test_a_bad_log_is_rejected_for_its_own_invariant_alone(build: Callable[[], F
 
 
 def test_a_circle_of_a_table_that_has_one_is_found() -> None:
-    report = verify_lines(c3().lines(), table=_endless())
+    report = verify_lines(c3().lines(), table=endless())
     assert broken(report) == {"C3"}, str(report)
 
 

@@ -193,7 +193,7 @@ def r3() -> Forge:
     return forge
 
 
-def i7() -> Forge:
+def r4() -> Forge:
     """An older owner writes on."""
     forge = streaming()
     forge.claim()
@@ -203,7 +203,7 @@ def i7() -> Forge:
     return forge
 
 
-def e4() -> Forge:
+def r2() -> Forge:
     """A call that has ended is carried out again."""
     forge = streaming()
     forge.ask()
@@ -286,7 +286,7 @@ def m5() -> Forge:
     return answered(forge)
 
 
-BAD: tuple[Callable[[], Forge], ...] = (r3, i7, e4, t7, m13_fewer, m13_whole, c4, c6, i6_other, i6_was)
+BAD: tuple[Callable[[], Forge], ...] = (r3, r4, r2, t7, m13_fewer, m13_whole, c4, c6, i6_other, i6_was)
 
 
 @pytest.mark.parametrize("build", BAD, ids=lambda build: build.__name__)
