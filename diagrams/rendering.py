@@ -13,13 +13,14 @@ from looplatch.diagrams.sequence_svg import sequence_svg
 from looplatch.diagrams.svg import svg
 from looplatch.diagrams.text import text
 from looplatch.diagrams.timeline import timeline_svg
+from looplatch.diagrams.viewer import page
 from looplatch.diagrams.walk import together, walk_of
 from looplatch.states.errors import UsageError
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
 
-TextFormat = Literal["mermaid", "dot", "svg", "text"]
-Format = Literal["mermaid", "dot", "svg", "png", "text"]
+TextFormat = Literal["mermaid", "dot", "svg", "text", "html"]
+Format = Literal["mermaid", "dot", "svg", "png", "text", "html"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 Picture = Literal["machine", "sequence", "timeline"]
 PICTURES: Final[dict[str, tuple[Format, ...]]] = {
@@ -69,7 +70,8 @@ def render(
     log_or_run: a log, a run, or a list of records; None draws the table alone.
     kind: "machine" is that; "sequence" draws who said what to whom in the run (as "mermaid", "svg" or "png"),
     "timeline" who was busy when (as "svg" or "png").
-    format: "mermaid", "dot", "svg" or "text" give str; "png" gives bytes and needs `looplatch[diagrams]`.
+    format: "mermaid", "dot", "svg", "text" and "html" give str; "png" gives bytes and needs `looplatch[diagrams]`.
+        "html" is a page that shows every record of the log, its contents and what the verifier says, too.
     fold: moves that stay are counted instead of listed.
     The same arguments give the same result. Raises UsageError for an unknown kind or format, for a log or run that is
     none, that is missing, or that ran on another table, and where the packages of the extra are missing.
@@ -80,6 +82,8 @@ def render(
         return sequence_mermaid(run) if format == "mermaid" else _painted(sequence_svg(run), format)
     if kind == "timeline":
         return _painted(timeline_svg(_given(log_or_run, kind)), format)
+    if format == "html":
+        return page(log_or_run, table=table)
     overlay = None if log_or_run is None else Overlay(kind=Kind.RUN, walks=(walk_of(log_or_run, table),))
     return _drawn(graph_of(table, overlay, fold=fold), format)
 
@@ -178,6 +182,8 @@ def _drawn(graph: Graph, format: Format) -> str | bytes:  # noqa: A002 - as the 
             return text(graph)
         case "svg" | "png":
             return _painted(svg(graph), format)
+        case "html":
+            raise UsageError("format", "a page shows one run", "Take one of mermaid, dot, svg, png, text")
 
 
 def _painted(picture: str, format: Format) -> str | bytes:  # noqa: A002 - as the argument it is

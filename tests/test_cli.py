@@ -198,7 +198,7 @@ def test_help_lists_the_commands_that_there_are(capsys: pytest.CaptureFixture[st
         main(["--help"])
     assert caught.value.code == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("    ")]
-    assert listed == ["run", "demo", "verify", "replay", "explain", "diff", "redact", "diagram", "check"]
+    assert listed == ["run", "demo", "verify", "replay", "explain", "diff", "redact", "diagram", "view", "check"]
 
 
 # --- Ctrl-C

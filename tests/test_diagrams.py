@@ -251,7 +251,7 @@ def test_what_is_no_log_is_refused(source: object) -> None:
 def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         render(format="gif")  # type: ignore[call-overload] # pyright: ignore[reportCallIssue, reportArgumentType] - the point
-    assert str(caught.value) == "format: 'gif' is not known. Take one of mermaid, dot, svg, png, text"
+    assert str(caught.value) == "format: 'gif' is not known. Take one of mermaid, dot, svg, png, text, html"
 
 
 def test_folded_moves_are_counted() -> None:

@@ -66,6 +66,11 @@ def test_the_types_are_announced(root: Path, project: dict[str, Any]) -> None:
     assert (root / "engine" / "py.typed").is_file()
 
 
+def test_the_parts_of_the_viewers_page_go_into_the_wheel(root: Path, project: dict[str, Any]) -> None:
+    assert project["tool"]["setuptools"]["package-data"]["looplatch.diagrams.viewer"] == ["web/*"]
+    assert {file.suffix for file in (root / "diagrams" / "viewer" / "web").iterdir()} == {".css", ".html", ".js"}
+
+
 def test_every_dependency_has_a_lower_bound(project: dict[str, Any]) -> None:
     optional = project["project"]["optional-dependencies"].values()
     needed = [*project["project"]["dependencies"], *(one for extra in optional for one in extra)]

@@ -166,8 +166,13 @@ def read(path: str | os.PathLike[str]) -> Log:
 
     A torn last line is no damage: it is kept aside as `torn`.
     """
-    place = place_of(path)
-    lines, torn = whole_lines(place.lines())
-    log = Log(lines, place.payloads, file=place.file, torn=torn)
+    log = as_it_is(path)
     _ = log.records  # damage shows here, not later
     return log
+
+
+def as_it_is(path: str | os.PathLike[str]) -> Log:
+    """The log in the file `path`, damaged or not: its lines can be had. Raises UsageError where it cannot be read."""
+    place = place_of(path)
+    lines, torn = whole_lines(place.lines())
+    return Log(lines, place.payloads, file=place.file, torn=torn)

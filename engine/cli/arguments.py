@@ -29,6 +29,7 @@ class Commands:
     explain: Perform
     diff: Perform
     diagram: Perform
+    view: Perform
     check: Perform
 
 
@@ -90,6 +91,12 @@ def parser_for(commands: Commands) -> argparse.ArgumentParser:
     what.add_argument("--coverage", metavar="FILE", nargs="+", type=_path, help="what these runs walked together")
     diagram.add_argument("--fold", action="store_true", help="count the moves that stay instead of listing them")
     diagram.add_argument("-o", dest="output", metavar="FILE", type=_path, help="write to FILE, not to standard output")
+
+    view = add("view", "show a log as a page in the browser", commands.view)
+    view.add_argument("log", metavar="LOG", type=_path)
+    view.add_argument("-o", dest="output", metavar="FILE", type=_path, help="the page (beside the log, as .html)")
+    view.add_argument("--serve", action="store_true", help="follow a log that is being written, until Ctrl-C")
+    view.add_argument("--port", metavar="N", type=int, default=0, help="where to serve, on 127.0.0.1 (a free port)")
 
     check = add("check", "explore all that the table allows, and look for faults", commands.check)
     check.add_argument("--table", metavar="MODULE:NAME", help="a table of yours; that of looplatch without it")

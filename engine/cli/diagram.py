@@ -7,6 +7,7 @@ from typing import Final
 
 from looplatch.audit import read
 from looplatch.cli.exits import Exit
+from looplatch.cli.output import write
 from looplatch.cli.screen import Screen
 from looplatch.diagrams import PICTURES, Format, coverage, diff, render
 from looplatch.states.errors import UsageError
@@ -17,6 +18,7 @@ _SUFFIXES: Final[dict[str, Format]] = {
     ".mermaid": "mermaid",
     ".dot": "dot",
     ".gv": "dot",
+    ".html": "html",
     ".svg": "svg",
     ".png": "png",
     ".txt": "text",
@@ -35,7 +37,7 @@ def perform(given: argparse.Namespace) -> Exit:
         raise UsageError("--format png", "a terminal cannot show it", "Name a file with -o")
     drawn = _drawn(given, chosen)
     if output is not None:
-        _write(output, drawn if isinstance(drawn, bytes) else drawn.encode())
+        write(output, drawn if isinstance(drawn, bytes) else drawn.encode())
     elif isinstance(drawn, bytes):
         sys.stdout.buffer.write(drawn)
     else:
@@ -56,11 +58,3 @@ def _drawn(given: argparse.Namespace, chosen: Format) -> str | bytes:
         return render(format=chosen, fold=fold)
     log = read(given.log)
     return render(log, table=judge_of(log), kind=given.kind, format=chosen, fold=fold)
-
-
-def _write(output: Path, content: bytes) -> None:
-    try:
-        output.write_bytes(content)
-    except (OSError, ValueError) as error:
-        why = (error.strerror if isinstance(error, OSError) else None) or error
-        raise UsageError("-o", f"{output} cannot be written ({why})", "Give another path") from error

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from looplatch.audit.errors import LogExists, LogInUse
 from looplatch.cleaning import cleaned
-from looplatch.cli import check, demo, diagram, diff, explain, redact, replay, run, verify
+from looplatch.cli import check, demo, diagram, diff, explain, redact, replay, run, verify, view
 from looplatch.cli.arguments import Commands, complain, parser_for
 from looplatch.cli.exits import Exit
 from looplatch.states.errors import LooplatchError, UsageError
@@ -20,6 +20,7 @@ _COMMANDS = Commands(
     explain=explain.perform,
     diff=diff.perform,
     diagram=diagram.perform,
+    view=view.perform,
     check=check.perform,
 )
 
