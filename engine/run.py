@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from looplatch.audit import AuditLog, Log
 from looplatch.driver import Driver
+from looplatch.expecting import Checkpoint
 from looplatch.messages import Message, ResultMessage
 from looplatch.opening import Beginning
 from looplatch.plan import Plan
@@ -189,6 +190,16 @@ class Run:
     def audit_log(self) -> AuditLog | None:
         """The log that the run writes; None before it has begun. For reading there is `log`."""
         return None if self._driver is None else self._driver.at.journal.log
+
+    def checkpoint(self) -> str:
+        """`COUNT:HASH`: how many records the log has now, and the hash of the last one.
+
+        Keep it where the writer of the log cannot reach it: `verify(log, expect=...)` finds whether a log was cut off
+        before it, or written anew. Raises UsageError before the run has begun.
+        """
+        if self._driver is None:
+            raise UsageError("run.checkpoint", "the run has not begun", "Pull a message, or enter `async with` first")
+        return str(Checkpoint(*self._driver.at.journal.log.head))
 
     @property
     def state(self) -> str:

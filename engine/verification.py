@@ -8,6 +8,7 @@ from typing import Final
 from looplatch.audit.log import Log
 from looplatch.audit.places import place_of
 from looplatch.audit.protocol import AuditLog
+from looplatch.expecting import Checkpoint, Watch, with_violation
 from looplatch.states.findings import Report
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
@@ -18,20 +19,32 @@ from looplatch.tables import known_table
 NONE: Final[Mapping[str, AuditLog]] = {}
 
 
-def verify(log: Log | AuditLog | str | os.PathLike[str], *, table: Table = TABLE) -> Report:
+def verify(log: Log | AuditLog | str | os.PathLike[str], *, table: Table = TABLE, expect: str | None = None) -> Report:
     """Judge a log, or the log in a file, by its records, its payloads and the table alone.
 
     The report names every broken invariant with its line, what was expected and what was found. A run that is open,
     suspended or in doubt is said to be so and is no violation. A log that an earlier looplatch wrote is judged by the
-    table of that time. Raises UsageError where a file cannot be read.
+    table of that time. expect: a checkpoint, as `run.checkpoint()` and the report have it; a log that does not extend
+    it was cut, or is another one. A log without its file of payloads is told so once. Raises UsageError where a file
+    cannot be read, and for a checkpoint that is none.
     """
+    watch = Watch(None if expect is None else Checkpoint.read(expect))
     if isinstance(log, str | os.PathLike):
         place = place_of(log)
-        return verify_lines(place.lines(), table, place.payloads.find, known_table, _children(place.file))
-    if isinstance(log, Log):
-        lines = (*log.lines, log.torn) if log.torn else log.lines
-        return verify_lines(lines, table, log.payloads.find, known_table, _children(log.file, log.child_logs))
-    return verify_lines(log.lines(), table, log.payloads.find, known_table, _children(log.file, log.children))
+        absent = place.absent
+        find = None if absent else place.payloads.find
+        lines = watch.passing(place.lines())
+        report = verify_lines(lines, table, find, known_table, _children(place.file))
+        if absent and watch.keeps:
+            problem = "the file of payloads is absent, so no content could be compared"
+            report = with_violation(report, "P3", problem, ", ".join(path.name for path in absent), "nothing", line=1)
+    elif isinstance(log, Log):
+        lines = watch.passing((*log.lines, log.torn) if log.torn else log.lines)
+        report = verify_lines(lines, table, log.payloads.find, known_table, _children(log.file, log.child_logs))
+    else:
+        lines = watch.passing(log.lines())
+        report = verify_lines(lines, table, log.payloads.find, known_table, _children(log.file, log.children))
+    return watch.compared(report)
 
 
 def _children(beside: Path | None, inside: Mapping[str, AuditLog] = NONE) -> Lines:

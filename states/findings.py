@@ -56,6 +56,11 @@ class Report:
     torn: int
 
     @property
+    def checkpoint(self) -> str:
+        """`COUNT:HASH` of the whole log, which `verify` can be told to expect of it later."""
+        return f"{self.count}:{self.head}"
+
+    @property
     def ok(self) -> bool:
         """Whether no invariant is broken."""
         return not self.violations
@@ -63,7 +68,7 @@ class Report:
     def __str__(self) -> str:
         torn = f", {self.torn} bytes torn off" if self.torn else ""
         if self.ok:
-            return f"ok: {self.status}, {self.count} records{torn}, root {self.root}"
+            return f"ok: {self.status}, {self.count} records{torn}, root {self.root}, checkpoint {self.checkpoint}"
         more = [f"and {self.omitted} more"] if self.omitted else []
         found = len(self.violations) + self.omitted
         head = f"not ok: {found} {'violation' if found == 1 else 'violations'} in {self.count} records{torn}"

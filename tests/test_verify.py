@@ -26,7 +26,8 @@ def test_a_right_log_is_ok(run: Callable[[], Forge]) -> None:
     assert (report.status, report.count, report.omitted, report.torn) == ("sealed", len(forge.records), 0, 0)
     hashes = [json.loads(line)["hash"] for line in lines]
     assert (report.head, report.root) == (hashes[-1], naive_root(hashes))
-    assert str(report) == f"ok: sealed, {report.count} records, root {report.root}"
+    told = f"ok: sealed, {report.count} records, root {report.root}, checkpoint {report.count}:{report.head}"
+    assert str(report) == told
 
 
 def test_a_violation_names_line_expectation_and_finding() -> None:

@@ -35,6 +35,11 @@ class Place(Protocol):
         """Its payloads."""
         ...
 
+    @property
+    def absent(self) -> tuple[Path, ...]:
+        """The files of payloads that should be there, and are not."""
+        ...
+
     def create(self, run: str, **settings: Any) -> AuditLog:
         """A new log there."""
         ...
@@ -64,6 +69,12 @@ class JsonlPlace:
         """See `Place`."""
         return FilePayloads(payloads_of(self.file))
 
+    @property
+    def absent(self) -> tuple[Path, ...]:
+        """See `Place`."""
+        beside = payloads_of(self.file)
+        return () if beside.exists() else (beside,)
+
     def create(self, run: str, **settings: Any) -> JsonlLog:
         """See `Place`."""
         return JsonlLog(self.file, run, **settings)
@@ -87,6 +98,11 @@ class SqlitePlace:
     def payloads(self) -> SqlitePayloads:
         """See `Place`."""
         return SqlitePayloads(self.file)
+
+    @property
+    def absent(self) -> tuple[Path, ...]:
+        """See `Place`: they are in the same file."""
+        return ()
 
     def create(self, run: str, **settings: Any) -> SqliteLog:
         """See `Place`."""

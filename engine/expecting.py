@@ -1,0 +1,94 @@
+"""Checkpoints: what a run had written at some moment, for whoever wants to see later that it is all still there."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, cast
+
+import attrs
+import orjson
+
+from looplatch.states.errors import UsageError
+from looplatch.states.findings import Report, Violation
+
+_FORM: Final = re.compile(r"(0|[1-9][0-9]{0,15}):([0-9a-f]{64})").fullmatch
+
+
+@attrs.frozen
+class Checkpoint:
+    """So many records, and the hash of the last of them (zeros before the first); as a text, `COUNT:HASH`."""
+
+    count: int
+    hash: str
+
+    @classmethod
+    def read(cls, text: str) -> "Checkpoint":
+        """The checkpoint that `text` spells. Raises UsageError where it spells none."""
+        found = _FORM(text)
+        if found is None:
+            raise UsageError("expect", f"{text!r:.100} is no checkpoint", "Give COUNT:HASH, as run.checkpoint() does")
+        return cls(int(found[1]), found[2])
+
+    def __str__(self) -> str:
+        return f"{self.count}:{self.hash}"
+
+
+class Watch:
+    """Looks at the lines of a log as they pass to the verifier: the first, and the one that a checkpoint is of."""
+
+    def __init__(self, expected: Checkpoint | None) -> None:
+        self._expected = expected
+        self._first: bytes | None = None
+        self._at: bytes | None = None
+
+    def passing(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """The `lines`, as they are."""
+        place = -1 if self._expected is None else self._expected.count
+        for number, line in enumerate(lines, 1):
+            if number == 1:
+                self._first = line
+            if number == place:
+                self._at = line
+            yield line
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the genesis says that contents are kept."""
+        return _read(self._first).get("payloads") == "keep"
+
+    def compared(self, report: Report) -> Report:
+        """The report, with what the checkpoint has against the log."""
+        expected = self._expected
+        if expected is None or expected.count == 0:
+            return report
+        if report.count < expected.count:
+            message = "records that a checkpoint counts are not there: the end of the log was cut off"
+            return with_violation(report, "I10", message, f"at least {expected.count} records", report.count)
+        found = str(_read(self._at).get("hash"))
+        if found == expected.hash:
+            return report
+        message = "the log is not the one that the checkpoint was taken of"
+        return with_violation(report, "I10", message, expected.hash, found, line=expected.count)
+
+
+def with_violation(
+    report: Report, invariant: str, message: str, expected: object, found: object, *, line: int | None = None
+) -> Report:
+    """The report with one more violation, at `line` or at the end of the log."""
+    place = report.count if line is None else line
+    one = Violation(
+        invariant=invariant,
+        seq=place - 1 if place else None,
+        line=place,
+        expected=str(expected),
+        found=str(found),
+        message=message,
+    )
+    return attrs.evolve(report, violations=(*report.violations, one))
+
+
+def _read(line: bytes | None) -> dict[str, Any]:
+    try:
+        found: object = orjson.loads(line or b"")
+    except orjson.JSONDecodeError:
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
