@@ -11,6 +11,7 @@ from looplatch.approvals import Approval, Approvals, new_approvals
 from looplatch.audit import AuditLog, Log, MemoryLog, PayloadSource, mirror_to
 from looplatch.audit.places import place_of, prefix_at
 from looplatch.audit.prefix import Prefix, prefix_of
+from looplatch.blocks import ToolUseBlock
 from looplatch.contents import Contents
 from looplatch.driver import Driver
 from looplatch.encoding import encode
@@ -21,6 +22,7 @@ from looplatch.plan import Plan
 from looplatch.recovery.lost import Lost
 from looplatch.recovery.past import PastApproval
 from looplatch.recovery.resume import CannotResume, Difference, LoopChanged, Snapshot, snapshot_of
+from looplatch.recovery.waiting import waiting
 from looplatch.restoring import Restoring
 from looplatch.states.verify import verify_lines
 from looplatch.tables import known_table
@@ -63,6 +65,23 @@ class Resumption:
     def copied(self) -> list[dict[str, Any]]:
         """The history as the log has it."""
         return Contents(self.payloads, self.lost, accepted=True).history(self.snapshot.entries).messages()
+
+    def pending(self) -> tuple[ToolUseBlock, ...]:
+        """The calls that wait for someone's word, in this run and in those inside its calls."""
+        snapshot, contents = self.snapshot, Contents(self.payloads, self.lost, accepted=True)
+        blocks: dict[str, dict[str, Any]] = {}
+        answer = snapshot.answer
+        for skeleton in () if answer is None else answer.blocks:
+            if skeleton.get("id") in snapshot.awaited:
+                blocks[str(skeleton["id"])] = contents.block(skeleton)
+        inside: dict[str, dict[str, dict[str, Any]]] = {}
+        for call, tool in () if answer is None else answer.tools.items():
+            if tool.waiting is not None:
+                inside[call] = {block["id"]: block for block in contents.value(tool.waiting["pending"])}
+        return tuple(
+            _call_of(id_, blocks[one.call] if one.under is None else inside[one.under][one.call])
+            for id_, one in waiting(snapshot.awaited, snapshot.nested_awaited).items()
+        )
 
     def open(self, plan: Plan) -> Driver:
         """Claim the log and take the run up where it stands.
@@ -134,6 +153,10 @@ class Resumption:
             "changed_contents": sorted(contents.changed),
             **({"nested": inside} if inside else {}),
         }
+
+
+def _call_of(id_: str, block: Mapping[str, Any]) -> ToolUseBlock:
+    return ToolUseBlock(id=id_, name=block["name"], input=block["input"])
 
 
 def read_resumption(

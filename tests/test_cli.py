@@ -71,7 +71,7 @@ def test_run_shows_text_tools_and_states(ask: Ask, monkeypatch: pytest.MonkeyPat
     assert (code, err) == (Exit.GOOD, "")
     lines = out.splitlines()
     assert lines[0].startswith("run ")
-    assert lines[1] == "model m-1, tools: glob, grep, read"
+    assert lines[1] == "model m-1, tools: glob, grep, read, write, edit"
     shown = [line for line in lines[2:] if not line.startswith((">", "<"))]
     assert shown == [
         "[prepare -> stream] ContextReady",
@@ -198,7 +198,7 @@ def test_help_lists_the_commands_that_there_are(capsys: pytest.CaptureFixture[st
         main(["--help"])
     assert caught.value.code == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("    ")]
-    assert listed == ["run", "demo", "verify", "replay", "explain", "diff", "redact", "diagram", "view", "check"]
+    assert listed == ["run", "resume", "demo", "verify", "replay", "explain", "diff", "redact", "diagram", "view", "check"]
 
 
 # --- Ctrl-C

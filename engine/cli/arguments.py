@@ -22,6 +22,7 @@ class Commands:
     """What performs each command."""
 
     run: Perform
+    resume: Perform
     demo: Perform
     verify: Perform
     replay: Perform
@@ -50,10 +51,21 @@ def parser_for(commands: Commands) -> argparse.ArgumentParser:
 
     run = add("run", "ask a model of the API, with tools that read a folder", commands.run)
     run.add_argument("prompt", metavar="PROMPT", help="what the model is to do")
-    run.add_argument("--dir", metavar="DIR", type=_path, help="a folder that the model may read; none without it")
+    run.add_argument(
+        "--dir", metavar="DIR", type=_path, help="a folder that the model may read, and, once you allow it, change"
+    )
     run.add_argument("--log", metavar="FILE", type=_path, help="where the audit log goes; it is not kept without it")
     run.add_argument("--model", metavar="M", default=DEFAULT_MODEL, help="the model (%(default)s)")
     run.add_argument("--json", action="store_true", help="one message a line, as JSON")
+
+    resume = add("resume", "take up a run from its log, and decide on what waits", commands.resume)
+    resume.add_argument("log", metavar="LOG", type=_path)
+    resume.add_argument("--approve", metavar="ID", action="append", default=[], help="let this call run")
+    resume.add_argument("--deny", metavar="ID[=WHY]", action="append", default=[], help="do not; the model is told why")
+    resume.add_argument("--dir", metavar="DIR", type=_path, help="the folder of the run")
+    resume.add_argument("--model", metavar="M", help="another model; with --accept-changes")
+    resume.add_argument("--accept-changes", action="store_true", help="go on although something has changed")
+    resume.add_argument("--json", action="store_true", help="one message a line, as JSON")
 
     demo = add("demo", "survey a folder with an embedded scripted model; needs no key", commands.demo)
     demo.add_argument("--dir", metavar="DIR", type=_path, default=Path(), help="the folder (the current one)")

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from looplatch.audit.errors import LogExists, LogInUse
 from looplatch.cleaning import cleaned
-from looplatch.cli import check, demo, diagram, diff, explain, redact, replay, run, verify, view
+from looplatch.cli import check, demo, diagram, diff, explain, redact, replay, resume, run, verify, view
 from looplatch.cli.arguments import Commands, complain, parser_for
 from looplatch.cli.exits import Exit
 from looplatch.states.errors import LooplatchError, UsageError
 
 _COMMANDS = Commands(
     run=run.perform,
+    resume=resume.perform,
     demo=demo.perform,
     verify=verify.perform,
     replay=replay.perform,

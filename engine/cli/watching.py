@@ -14,6 +14,14 @@ from looplatch.run import Run
 from looplatch.states.reasons import Terminal
 
 
+class Asking(Protocol):
+    """Who asks someone at the terminal."""
+
+    async def quiet(self) -> None:
+        """Wait until no question is open."""
+        ...
+
+
 class View(Protocol):
     """What shows a run."""
 
@@ -27,11 +35,16 @@ class View(Protocol):
         ...
 
 
-async def watch(run: Run, view: View) -> Exit:
-    """Pull the run to its end and show all of it. Ctrl-C aborts it; the second one ends the process at once."""
+async def watch(run: Run, view: View, asking: Asking | None = None) -> Exit:
+    """Pull the run to its end and show all of it, but for while `asking` has a question open.
+
+    Ctrl-C aborts the run; the second one ends the process at once.
+    """
     async with run:
         with _interrupts(run):
             async for message in run:
+                if asking is not None:
+                    await asking.quiet()
                 view.show(message)
     return exit_of(run.result)
 
