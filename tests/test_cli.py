@@ -198,7 +198,19 @@ def test_help_lists_the_commands_that_there_are(capsys: pytest.CaptureFixture[st
         main(["--help"])
     assert caught.value.code == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("    ")]
-    assert listed == ["run", "resume", "demo", "verify", "replay", "explain", "diff", "redact", "diagram", "view", "check"]
+    assert listed == [
+        "run",
+        "resume",
+        "demo",
+        "verify",
+        "replay",
+        "explain",
+        "diff",
+        "redact",
+        "diagram",
+        "view",
+        "check",
+    ]
 
 
 # --- Ctrl-C
