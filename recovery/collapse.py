@@ -13,7 +13,7 @@ from looplatch.recovery.exchanges import THINKING, Exchange, Outline, blocks_of,
 from looplatch.recovery.markers import SAID_MEANWHILE, SPAN_OPENING, is_cut
 from looplatch.recovery.prompts import SPAN_PROMPT, summary_prompt
 from looplatch.recovery.thinking import editable_from, with_thinking_dropped
-from looplatch.recovery.weights import Message, TokensOf, encoded, weigh, weigh_all, weigh_json
+from looplatch.recovery.weights import Message, encoded, weigh_all, weigh_json
 
 LEAST_SPAN_TOKENS: Final = 256  # a summary of less would save nothing
 
@@ -51,7 +51,6 @@ def next_span(
     messages: Sequence[Message],
     settings: Compression,
     staged: Sequence[Staged] = (),
-    tokens_of: TokensOf = weigh,
     least_tokens: int = LEAST_SPAN_TOKENS,
 ) -> Span | None:
     """The oldest span of `span_exchanges` exchanges that has no summary yet; None where there is none to be had.
@@ -69,7 +68,7 @@ def next_span(
             run, weight = [], 0
             continue
         run.append(exchange)
-        weight += _removable(messages[exchange.start : exchange.stop], tokens_of)
+        weight += _removable(messages[exchange.start : exchange.stop])
         if len(run) >= settings.span_exchanges and weight >= max(least_tokens, LEAST_SPAN_TOKENS):
             return Span(
                 start=run[0].start,
@@ -132,7 +131,6 @@ def drain(
     messages: Sequence[Message],
     staged: Sequence[Staged],
     settings: Compression,
-    tokens_of: TokensOf = weigh,
 ) -> tuple[Edit, ...]:
     """The edits that put every staged summary in the place of its span, at the end of the user message before it.
 
@@ -152,7 +150,7 @@ def drain(
         for one in _anchored(messages, parts, staged)
         if one.summary.strip() and bisect_left(barred, one.span.start) == bisect_left(barred, one.span.stop)
     ]
-    edits, _ = lowering(messages, [_edit(messages, group) for group in _groups(applicable)], tokens_of)
+    edits, _ = lowering(messages, [_edit(messages, group) for group in _groups(applicable)])
     return with_thinking_dropped(messages, parts, edits, settings)
 
 
@@ -187,8 +185,8 @@ def _edit(messages: Sequence[Message], group: Sequence[Staged]) -> Edit:
     return Edit(start=anchor, stop=group[-1].span.stop, messages=(message,))
 
 
-def _removable(messages: Sequence[Message], tokens_of: TokensOf) -> int:
-    return weigh_all(messages, tokens_of) - sum(weigh_json(encoded(block)) for block in said(messages))
+def _removable(messages: Sequence[Message]) -> int:
+    return weigh_all(messages) - sum(weigh_json(encoded(block)) for block in said(messages))
 
 
 # --- identity

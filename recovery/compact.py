@@ -14,7 +14,7 @@ from looplatch.recovery.markers import CONVERSATION_OPENING, QUOTE_OPENING, is_s
 from looplatch.recovery.prompts import CONVERSATION_PROMPT, summary_prompt
 from looplatch.recovery.thinking import bound_turn, without_thinking
 from looplatch.recovery.transcript import transcript
-from looplatch.recovery.weights import Message, TokensOf, encoded, weigh, weigh_json
+from looplatch.recovery.weights import Message, encoded, weigh_json
 
 FIRST_PROMPT_TOKENS: Final = 2_000  # of the task as it was first put: up to here it is kept word by word
 
@@ -30,9 +30,7 @@ def compaction_request(
     return [] if plan is None else summary_prompt(CONVERSATION_PROMPT, messages[: plan.start], budget_tokens)
 
 
-def compact(
-    messages: Sequence[Message], summary: str, settings: Compression, tokens_of: TokensOf = weigh
-) -> tuple[Edit, ...]:
+def compact(messages: Sequence[Message], summary: str, settings: Compression) -> tuple[Edit, ...]:
     """The edit that puts one user message, with the first prompt and the summary, before the latest exchange.
 
     That exchange and a pending answer stay as they are. Where the exchange holds thinking that the API wants back as
@@ -48,7 +46,7 @@ def compact(
     systems = [message for message in messages[: plan.stop] if message["role"] == "system"]
     behind = [message for message in plan.behind if message["role"] != "system"]
     new: tuple[Message, ...] = ({"role": "user", "content": head}, *systems, *behind)
-    edits, _ = lowering(messages, (Edit(start=0, stop=plan.stop, messages=new),), tokens_of)
+    edits, _ = lowering(messages, (Edit(start=0, stop=plan.stop, messages=new),))
     return edits
 
 
@@ -58,9 +56,7 @@ def compacted_messages(messages: Sequence[Message], settings: Compression) -> Se
     return () if plan is None else messages[: plan.start]
 
 
-def compact_signed(
-    messages: Sequence[Message], block: Mapping[str, Any], settings: Compression, tokens_of: TokensOf = weigh
-) -> tuple[Edit, ...]:
+def compact_signed(messages: Sequence[Message], block: Mapping[str, Any], settings: Compression) -> tuple[Edit, ...]:
     """The edit that puts the API's signed block before the latest exchange, as `compact` does with a summary.
 
     The block is the conversation's first, as the API wants it, and says all that the messages before it said.
@@ -73,7 +69,7 @@ def compact_signed(
         head.append({"role": "user", "content": _quote(messages[plan.quoted.start : plan.quoted.stop])})
     behind = [message for message in plan.behind if message["role"] != "system"]
     systems = [message for message in messages[plan.start : plan.stop] if message["role"] == "system"]
-    edits, _ = lowering(messages, (Edit(start=0, stop=plan.stop, messages=(*head, *systems, *behind)),), tokens_of)
+    edits, _ = lowering(messages, (Edit(start=0, stop=plan.stop, messages=(*head, *systems, *behind)),))
     return edits
 
 

@@ -9,18 +9,28 @@ _ASSISTANTS: Final = ("tool_use", "thinking", "redacted_thinking", "server_tool_
 Block = Mapping[str, Any]
 
 
+def is_object(value: object) -> bool:
+    """Whether a value is an object of JSON. Most are dicts, and looking through the abstract class is dear."""
+    return type(value) is dict or isinstance(value, Mapping)
+
+
 def content_problems(place: int, role: str, blocks: Sequence[Block]) -> Iterator[str]:
     """Every reason why the API would refuse the content of the message at `place`, as text."""
     for index, block in enumerate(blocks):
         kind = block["type"]
+        if kind == "text":
+            if isinstance(block.get("text"), str) and block["text"]:
+                continue
+        elif kind == "tool_use" and role == "assistant":
+            continue
         where = f"messages.{place}.content.{index}"
         if kind == "text":
-            if not (isinstance(block.get("text"), str) and block["text"]):
-                yield f"{where}: a text must not be empty"
+            yield f"{where}: a text must not be empty"
         elif kind == "tool_result":
             if role != "user":
                 yield f"{where}: a tool_result belongs in a message of the user's"
-            yield from _result_problems(where, block)
+            if not isinstance(block.get("content"), str) or not block["content"]:
+                yield from _result_problems(where, block)
         elif kind == "thinking" and role == "assistant" and not block.get("signature"):
             yield f"{where}: thinking without its signature cannot be sent; leave it out"
         elif kind in _ASSISTANTS and role != "assistant":
@@ -31,10 +41,11 @@ def cache_marks(blocks: Sequence[Block]) -> int:
     """How many blocks carry `cache_control`, those inside of results included."""
     marks = 0
     for block in blocks:
-        marks += isinstance(block.get("cache_control"), Mapping)
+        if "cache_control" in block and is_object(block["cache_control"]):
+            marks += 1
         if block.get("type") == "tool_result" and isinstance(block.get("content"), list):
             inner = cast("list[object]", block["content"])
-            marks += cache_marks([cast("Block", item) for item in inner if isinstance(item, Mapping)])
+            marks += cache_marks([cast("Block", item) for item in inner if is_object(item)])
     return marks
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import attrs
 
-from looplatch.recovery.weights import Message, TokensOf, weigh, weigh_all
+from looplatch.recovery.weights import Message, weigh_all
 
 LEAST_SAVING: Final = 16  # tokens below which no edit is worth the prompt cache behind it
 
@@ -43,9 +43,9 @@ def first_changed(edits: Sequence[Edit]) -> int:
     return min(edit.start for edit in edits)
 
 
-def saving(messages: Sequence[Message], edits: Iterable[Edit], tokens_of: TokensOf = weigh) -> int:
+def saving(messages: Sequence[Message], edits: Iterable[Edit]) -> int:
     """How many tokens the edits save together; below 0 where they make the history longer."""
-    return sum(_gain(messages, edit, tokens_of) for edit in edits)
+    return sum(_gain(messages, edit) for edit in edits)
 
 
 def is_worth_it(messages: Sequence[Message], edits: Iterable[Edit]) -> bool:
@@ -53,19 +53,17 @@ def is_worth_it(messages: Sequence[Message], edits: Iterable[Edit]) -> bool:
     return saving(messages, edits) >= LEAST_SAVING
 
 
-def lowering(
-    messages: Sequence[Message], edits: Iterable[Edit], tokens_of: TokensOf = weigh
-) -> tuple[tuple[Edit, ...], int]:
+def lowering(messages: Sequence[Message], edits: Iterable[Edit]) -> tuple[tuple[Edit, ...], int]:
     """The edits among these that make the history shorter, each by itself; and how many tokens they save together."""
     kept: list[Edit] = []
     saved = 0
     for edit in edits:
-        gain = _gain(messages, edit, tokens_of)
+        gain = _gain(messages, edit)
         if gain > 0:
             kept.append(edit)
             saved += gain
     return tuple(kept), saved
 
 
-def _gain(messages: Sequence[Message], edit: Edit, tokens_of: TokensOf) -> int:
-    return weigh_all(messages[edit.start : edit.stop], tokens_of) - weigh_all(edit.messages, tokens_of)
+def _gain(messages: Sequence[Message], edit: Edit) -> int:
+    return weigh_all(messages[edit.start : edit.stop]) - weigh_all(edit.messages)

@@ -5,19 +5,17 @@ from typing import Final
 
 from looplatch.recovery.compression import Compression
 from looplatch.recovery.cutting import Content, content_tokens
-from looplatch.recovery.edits import Edit, lowering
+from looplatch.recovery.edits import Edit
 from looplatch.recovery.exchanges import outline
 from looplatch.recovery.markers import cleared
-from looplatch.recovery.results import Result, results_of, with_content
+from looplatch.recovery.results import Result, results_of, saved_by, with_content
 from looplatch.recovery.thinking import editable_from, with_thinking_dropped
-from looplatch.recovery.weights import Message, TokensOf, weigh
+from looplatch.recovery.weights import Message
 
 LEAST_TOKENS: Final = 32  # below twice a marker's size, clearing is not worth it
 
 
-def micro(
-    messages: Sequence[Message], settings: Compression, window: int, tokens_of: TokensOf = weigh
-) -> tuple[Edit, ...]:
+def micro(messages: Sequence[Message], settings: Compression, window: int) -> tuple[Edit, ...]:
     """The edits that clear all results but the newest `keep_results` and those of the latest exchange.
 
     None where they would free less than `micro_frees` of the `window`, which is in tokens.
@@ -32,7 +30,6 @@ def micro(
             tokens = content_tokens(result.content)
             if tokens >= LEAST_TOKENS:
                 contents.append((result, cleared(tokens)))
-    edits, freed = lowering(messages, with_content(messages, contents), tokens_of)
-    if freed < settings.micro_frees * window:
+    if not contents or saved_by(contents) < settings.micro_frees * window:
         return ()
-    return with_thinking_dropped(messages, parts, edits, settings)
+    return with_thinking_dropped(messages, parts, with_content(messages, contents), settings)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from looplatch.recovery.cutting import Content
+from looplatch.recovery.cutting import Content, content_tokens
 from looplatch.recovery.edits import Edit
 from looplatch.recovery.exchanges import Exchange, blocks_of
 from looplatch.recovery.weights import Message
@@ -45,6 +45,11 @@ def results_of(messages: Sequence[Message], exchanges: Iterable[Exchange]) -> It
                         bool(block.get("is_error")),
                         not caller or caller.get("type") == "direct",
                     )
+
+
+def saved_by(contents: Iterable[tuple[Result, Content]]) -> int:
+    """How many tokens the new contents of results save."""
+    return sum(content_tokens(result.content) - content_tokens(new) for result, new in contents)
 
 
 def with_content(messages: Sequence[Message], contents: Iterable[tuple[Result, Content]]) -> tuple[Edit, ...]:

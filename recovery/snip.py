@@ -8,11 +8,11 @@ import attrs
 from looplatch.recovery import markers
 from looplatch.recovery.compression import Compression
 from looplatch.recovery.cutting import Content, content_tokens, cut_content, text_tokens
-from looplatch.recovery.edits import Edit, lowering
+from looplatch.recovery.edits import Edit
 from looplatch.recovery.exchanges import outline
 from looplatch.recovery.results import Result, results_of, with_content
 from looplatch.recovery.thinking import editable_from, with_thinking_dropped
-from looplatch.recovery.weights import Message, TokensOf, encoded, weigh
+from looplatch.recovery.weights import Message, encoded
 
 LEAST_GAIN_TOKENS: Final = 16  # below this, a marker is not worth its place
 
@@ -30,7 +30,6 @@ IsRead = Callable[[Mapping[str, Any]], bool]
 def snip(
     messages: Sequence[Message],
     settings: Compression,
-    tokens_of: TokensOf = weigh,
     is_read: IsRead | None = None,
 ) -> tuple[Edit, ...]:
     """The edits that cut old results; none where that makes nothing shorter.
@@ -58,8 +57,7 @@ def snip(
         if new is not None:
             contents.append((result, new))
         later.add(result, asked, new)
-    edits, _ = lowering(messages, with_content(messages, contents), tokens_of)
-    return with_thinking_dropped(messages, parts, edits, settings)
+    return with_thinking_dropped(messages, parts, with_content(messages, contents), settings)
 
 
 def _shorter(result: Result, asked: "_Asked | None", later: "_Later", settings: Compression) -> Content | None:

@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from looplatch.recovery.closing import SERVER_CALLS
-from looplatch.recovery.content import CACHE_MARKS, cache_marks, content_problems
+from looplatch.recovery.content import CACHE_MARKS, cache_marks, content_problems, is_object
 
 _ROLES: Final = ("user", "assistant", "system")
 _PATTERNS: Final = {"id": re.compile(r"[a-zA-Z0-9_-]+"), "name": re.compile(r"[a-zA-Z0-9_-]{1,128}")}
@@ -47,15 +47,16 @@ def history_problems(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
                 yield _unanswered(place - 1, open_calls)
                 open_calls = []
             ends_in = blocks[-1]["type"] if blocks else ends_in
-            uses = [block for block in blocks if block.get("type") == "tool_use"]
+            uses = [block for block in blocks if block["type"] == "tool_use"]
             if previous != "assistant":
                 seen = set()  # one turn may not use an id twice; in a later turn the API lets it come again
                 served = []
             yield from _use_problems(place, uses, seen)
-            answered = {block.get("tool_use_id") for block in blocks}
+            answered = {block["tool_use_id"] for block in blocks if "tool_use_id" in block}
             served += [str(block.get("id")) for block in blocks if block["type"] in SERVER_CALLS]
-            served = [own for own in served if own not in answered]
-            by_servers |= {str(block.get("id")) for block in uses if not _direct(block)}
+            if served:
+                served = [own for own in served if own not in answered]
+            by_servers.update(str(block.get("id")) for block in uses if not _direct(block))
             open_calls += [str(block.get("id")) for block in uses if block.get("id") not in answered and _direct(block)]
         elif role == "user":
             if ends_in == "thinking":
@@ -90,18 +91,19 @@ def _unanswered(place: int, calls: Sequence[str]) -> str:
 
 def _direct(block: Mapping[str, Any]) -> bool:
     caller = block.get("caller")
-    return not isinstance(caller, Mapping) or cast("Mapping[str, Any]", caller).get("type") == "direct"
+    return not is_object(caller) or cast("Mapping[str, Any]", caller).get("type") == "direct"
 
 
 def _blocks(content: object) -> list[Mapping[str, Any]] | None:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    if not isinstance(content, Sequence):
+    if type(content) is not list and not isinstance(content, Sequence):
         return None
-    items = cast("Sequence[object]", content)
-    if not all(isinstance(item, Mapping) and isinstance(item.get("type"), str) for item in items):  # pyright: ignore
-        return None
-    return cast("list[Mapping[str, Any]]", list(items))
+    items = cast("Sequence[Mapping[str, Any]]", content)
+    for item in items:
+        if not (is_object(item) and isinstance(item.get("type"), str)):
+            return None
+    return list(items)
 
 
 def _use_problems(place: int, uses: Sequence[Mapping[str, Any]], seen: set[str]) -> Iterator[str]:
@@ -116,7 +118,7 @@ def _use_problems(place: int, uses: Sequence[Mapping[str, Any]], seen: set[str])
         for field, pattern in _PATTERNS.items():
             if not isinstance(value := block.get(field), str) or pattern.fullmatch(value) is None:
                 yield f"messages.{place}: the {field} {value!r:.200} of a tool_use must match {pattern.pattern}"
-        if not isinstance(block.get("input"), Mapping):
+        if not is_object(block.get("input")):
             yield f"messages.{place}: the input of the tool_use {own} must be an object"
 
 

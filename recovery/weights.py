@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
 import orjson
@@ -11,9 +11,6 @@ BYTES_PER_TOKEN: Final = 4
 MEDIA_TOKENS: Final = 1_600  # of a picture or a document: its base64 text says nothing of that
 
 Message = dict[str, Any]
-TokensOf = Callable[[Message], int]
-"""How a level weighs a message: `weigh`, or a caller's own that is calibrated by what the API reported."""
-
 _BASE64: Final = re.compile(rb'"data":"[A-Za-z0-9+/=]{512,}"')
 
 
@@ -22,9 +19,9 @@ def weigh(message: Message) -> int:
     return weigh_json(encoded(message))
 
 
-def weigh_all(messages: Iterable[Message], tokens_of: TokensOf = weigh) -> int:
+def weigh_all(messages: Iterable[Message]) -> int:
     """The tokens of all messages together."""
-    return sum(map(tokens_of, messages))
+    return sum(map(weigh, messages))
 
 
 def weigh_json(text: bytes) -> int:

@@ -5,7 +5,6 @@ import pytest
 from looplatch.recovery.compression import Compression
 from looplatch.recovery.edits import apply
 from looplatch.recovery.micro import micro
-from looplatch.recovery.weights import weigh_all
 from tests.histories import Message, assistant, call, of_type, picture, result, steps, text, thinking, user
 
 WINDOW = 10_000
@@ -38,9 +37,8 @@ def test_results_that_the_model_has_not_seen_are_never_cleared() -> None:
 
 
 def test_it_waits_until_the_batch_frees_enough() -> None:
-    messages = history(4)
-    free = weigh_all(messages) - weigh_all(apply(messages, micro(messages, Compression(keep_results=2), WINDOW)))
-    assert 850 < free < 900
+    """Two results of 450 tokens give way to markers of 15 each."""
+    messages, free = history(4), 2 * (450 - 15)
     assert micro(messages, Compression(keep_results=2, micro_frees=free / WINDOW), WINDOW) != ()
     assert micro(messages, Compression(keep_results=2, micro_frees=(free + 1) / WINDOW), WINDOW) == ()
     assert micro(messages, Compression(keep_results=2), 2 * free * 10 + 20) == (), "a twentieth of the window"
