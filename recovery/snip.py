@@ -17,7 +17,7 @@ from looplatch.recovery.weights import Message, encoded
 LEAST_GAIN_TOKENS: Final = 16  # below this, a marker is not worth its place
 
 # What names the thing that a call reads, and what picks a part of it.
-_PATHS: Final = ("path", "file_path", "filepath", "filename", "file", "notebook_path", "uri", "url")
+_PATHS: Final = frozenset({"path", "file_path", "filepath", "filename", "file", "notebook_path", "uri", "url"})
 _RANGES: Final = frozenset(
     {"offset", "limit", "start", "end", "start_line", "end_line", "line_start", "line_end"}
     | {"line", "lines", "range", "view_range", "page", "pages"}
@@ -61,15 +61,16 @@ def snip(
 
 
 def _shorter(result: Result, asked: "_Asked | None", later: "_Later", settings: Compression) -> Content | None:
-    tokens = content_tokens(result.content)
+    content = result.content
+    tokens = content_tokens(content)
     if tokens <= LEAST_GAIN_TOKENS:
         return None
     if later.supersedes(asked):
         new: Content = markers.superseded(tokens)
-    elif not markers.is_cut(result.content) and later.has(result.content):
+    elif later.has(content) and not markers.is_cut(content):
         new = markers.repeated(tokens)
-    elif text_tokens(result.content) > settings.long_result_tokens:
-        new = cut_content(result.content, settings.long_result_tokens // 2)
+    elif tokens > settings.long_result_tokens < text_tokens(content):
+        new = cut_content(content, settings.long_result_tokens // 2)
     else:
         return None
     return new if tokens - content_tokens(new) >= LEAST_GAIN_TOKENS else None
@@ -91,11 +92,19 @@ def _asked(call: Mapping[str, Any]) -> _Asked | None:
     toolset, tool = call.get("toolset_name"), call["name"]
     given: Mapping[str, Any] = call["input"]
     same = (toolset, tool, encoded(given))
-    named = [name for name in given if name not in _RANGES]
-    if len(named) != 1 or named[0] not in _PATHS:
+    name = _path_in(given)
+    if name is None:
         return _Asked(call, same, None, is_whole=False)
-    [name] = named
     return _Asked(call, same, (toolset, tool, name, str(given[name])), is_whole=len(given) == 1)
+
+
+def _path_in(given: Mapping[str, Any]) -> str | None:
+    """The field that names what is read, where all others pick a part of that."""
+    named = given if len(given) == 1 else [name for name in given if name not in _RANGES]
+    if len(named) != 1:
+        return None
+    [name] = named
+    return name if name in _PATHS else None
 
 
 @attrs.define

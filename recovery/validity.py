@@ -8,7 +8,8 @@ from looplatch.recovery.closing import SERVER_CALLS
 from looplatch.recovery.content import CACHE_MARKS, cache_marks, content_problems, is_object
 
 _ROLES: Final = ("user", "assistant", "system")
-_PATTERNS: Final = {"id": re.compile(r"[a-zA-Z0-9_-]+"), "name": re.compile(r"[a-zA-Z0-9_-]{1,128}")}
+_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 
 
 def history_problems(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -56,8 +57,11 @@ def history_problems(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             served += [str(block.get("id")) for block in blocks if block["type"] in SERVER_CALLS]
             if served:
                 served = [own for own in served if own not in answered]
-            by_servers.update(str(block.get("id")) for block in uses if not _direct(block))
-            open_calls += [str(block.get("id")) for block in uses if block.get("id") not in answered and _direct(block)]
+            for block in uses:
+                if "caller" in block and not _direct(block):
+                    by_servers.add(str(block.get("id")))
+                elif block.get("id") not in answered:
+                    open_calls.append(str(block.get("id")))
         elif role == "user":
             if ends_in == "thinking":
                 yield f"messages.{place - 1}: an answer must not end in thinking when something follows; leave it out"
@@ -115,8 +119,11 @@ def _use_problems(place: int, uses: Sequence[Mapping[str, Any]], seen: set[str])
         if own in seen:
             yield f"messages.{place}: the tool_use id {own} occurs twice in one turn"
         seen.add(own)
-        for field, pattern in _PATTERNS.items():
-            if not isinstance(value := block.get(field), str) or pattern.fullmatch(value) is None:
+        name = block.get("name")
+        if not (_ID.fullmatch(own) and isinstance(name, str) and _NAME.fullmatch(name)):
+            for field, pattern in (("id", _ID), ("name", _NAME)):
+                if isinstance(value := block.get(field), str) and pattern.fullmatch(value):
+                    continue
                 yield f"messages.{place}: the {field} {value!r:.200} of a tool_use must match {pattern.pattern}"
         if not is_object(block.get("input")):
             yield f"messages.{place}: the input of the tool_use {own} must be an object"

@@ -78,6 +78,7 @@ def _late_by_early(raw: Raw) -> float:
     return _between(900, 1_000, 0)(raw) / _between(50, 150, 0)(raw)
 
 
+_LEVELS: Final = ("snip", "micro", "collapse", "compact")
 _TURNS, _DELTAS, _INPUT, _MANY, _THOUSAND = 200, 5_000, 200_000, 20, 2
 
 MEASURES: Final = (
@@ -202,6 +203,32 @@ MEASURES: Final = (
             Target(figure="resident", at_most=25),
             Target(figure="heavy modules", at_most=0),
         ),
+        reps=3,
+    ),
+    Measure(
+        name="levels",
+        about="each level of compression on a history of 2,000 messages, without the model's own writing",
+        workload="levels",
+        figures=(
+            *(Figure(f"CPU of {level}", "ms", _kept(f"{level}_ms"), digits=1) for level in _LEVELS),
+            *(
+                Figure(f"CPU of writing {level} into the log", "ms", _kept(f"{level}_written_ms"), digits=1)
+                for level in _LEVELS
+            ),
+        ),
+        targets=tuple(Target(figure=f"CPU of {level}", at_most=20) for level in _LEVELS),
+        reps=3,
+    ),
+    Measure(
+        name="prepare",
+        about="prepare where nothing is due",
+        workload="prepare",
+        figures=(
+            Figure("CPU after 20 messages", "µs", _kept("after_20_us"), digits=1),
+            Figure("CPU after 2,000 messages", "µs", _kept("after_2000_us"), digits=1),
+            Figure("long by short", "x", lambda raw: raw["after_2000_us"] / raw["after_20_us"]),
+        ),
+        targets=(Target(figure="long by short", at_most=1.3),),
         reps=3,
     ),
 )

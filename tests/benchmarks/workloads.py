@@ -16,6 +16,7 @@ from looplatch.audit import JsonlLog
 from looplatch.audit.protocol import Durability
 from looplatch.states.record import Kind
 from looplatch.states.verify import verify_lines
+from tests.benchmarks import compression
 from tests.benchmarks.contenders import ENTRANTS, LOGS
 from tests.benchmarks.scenario import Scenario
 
@@ -147,4 +148,6 @@ WORKLOADS: Final[Mapping[str, Callable[[str], dict[str, Any]]]] = {
     "append": append,
     "verify": verify,
     "import": import_time,
+    "levels": compression.levels,
+    "prepare": compression.prepare,
 }

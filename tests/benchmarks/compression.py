@@ -1,0 +1,150 @@
+"""What is measured of compression: each level on a history of 2,000 messages, and `prepare` where nothing is due."""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from looplatch import Compression, Loop, Tool, ToolContext
+from looplatch.audit import MemoryLog
+from looplatch.compressor import Compressor
+from looplatch.gauge import Gauge
+from looplatch.history import History
+from looplatch.journal import Journal
+from looplatch.next_request import NextRequest
+from looplatch.outbox import Outbox
+from looplatch.recovery.collapse import Staged, drain, next_span
+from looplatch.recovery.compact import compact
+from looplatch.recovery.edits import Edit, apply, saving
+from looplatch.recovery.micro import micro
+from looplatch.recovery.snip import snip
+from looplatch.recovery.validity import history_problems
+from looplatch.recovery.weights import Message, weigh_all
+from looplatch.rewriting import rewrite
+from looplatch.states.context import Context
+from looplatch.testing import FakeClock, ScriptedAPI
+from looplatch.workplace import Workplace
+
+MESSAGES: Final = 2_000
+_TIMES: Final = 7
+_ROUNDS: Final = 2_000
+_SUMMARY: Final = "The files were read, and the change was made as it was asked for. " * 20
+_SETTINGS: Final = Compression()
+_NO_ANSWER: Final[dict[str, Any]] = dict.fromkeys(("message_id", "model", "stop_reason"))
+
+
+def levels(server: str) -> dict[str, Any]:
+    """The CPU time of each level: of finding and checking its edits, and of writing them into history and log."""
+    return asyncio.run(_with_plan(_levels))
+
+
+def prepare(server: str) -> dict[str, Any]:
+    """The CPU time of `prepare` where nothing is due, for a short history and a long one."""
+    return asyncio.run(_with_plan(_prepared))
+
+
+async def _read(given: dict[str, Any], ctx: ToolContext) -> str:
+    return "done"
+
+
+async def _with_plan(measured: Callable[[Any], Any]) -> dict[str, Any]:
+    async with ScriptedAPI([]).client() as client:
+        read = Tool("read", "", {"type": "object"}, _read, True)
+        plan = Loop(model="claude-sonnet-4-5", client=client, tools=[read], clock=FakeClock(), window=10**9).plan
+        figures: dict[str, Any] = await measured(plan)
+        return figures
+
+
+async def _levels(plan: Any) -> dict[str, Any]:
+    messages = _history(MESSAGES)
+    window = weigh_all(messages)
+    staged = _staged(messages, window // 5)
+    makers: dict[str, Callable[[], Sequence[Edit]]] = {
+        "snip": lambda: snip(messages, _SETTINGS, is_read=plan.toolbox.is_read),
+        "micro": lambda: micro(messages, _SETTINGS, window),
+        "collapse": lambda: drain(messages, staged, _SETTINGS),
+        "compact": lambda: compact(messages, _SUMMARY, _SETTINGS),
+    }
+    figures: dict[str, Any] = {}
+    for name, make in makers.items():
+        edits = make()
+        if saving(messages, edits) <= 0 or list(history_problems(apply(messages, edits))):
+            raise AssertionError(f"{name} did not shorten the history")
+        figures[f"{name}_ms"] = _cpu_ms(partial(_made_and_checked, messages, make))
+        places = [_workplace(plan, messages) for _ in range(3)]
+        spent = [_cpu_ms(partial(rewrite, at, name, messages, edits), 1) for at in places]
+        figures[f"{name}_written_ms"] = min(spent)
+    return figures
+
+
+def _made_and_checked(messages: Sequence[Message], make: Callable[[], Sequence[Edit]]) -> list[str]:
+    return list(history_problems(apply(messages, make())))
+
+
+async def _prepared(plan: Any) -> dict[str, Any]:
+    return {f"after_{count}_us": await _prepare_us(plan, count) for count in (20, MESSAGES)}
+
+
+async def _prepare_us(plan: Any, count: int) -> float:
+    at = _workplace(plan, _history(count))
+    compressor, context = Compressor(at, Gauge(at), NextRequest(at)), Context()
+    spent: list[float] = []
+    for _ in range(_TIMES):
+        begun = time.process_time()
+        for _ in range(_ROUNDS):
+            await compressor.fit(context)
+        spent.append(time.process_time() - begun)
+    return min(spent) * 1e6 / _ROUNDS
+
+
+def _cpu_ms(work: Callable[[], object], times: int = _TIMES) -> float:
+    """The CPU time of it, the best of so many: the others tell of the machine."""
+    spent: list[float] = []
+    for _ in range(times):
+        begun = time.process_time()
+        work()
+        spent.append(time.process_time() - begun)
+    return min(spent) * 1e3
+
+
+def _history(count: int) -> list[Message]:
+    """So many messages with parallel calls, of half a thousand bytes a result, some four times as long."""
+    chance = random.Random(1)
+    messages: list[Message] = [{"role": "user", "content": [{"type": "text", "text": "Go."}]}]
+    for number in range(count // 2):
+        own = [f"toolu_{number}_{part}" for part in range(chance.choice([1, 1, 1, 3]))]
+        paths = [f"src/module_{chance.randrange(400)}.py" for _ in own]
+        calls = [
+            {"type": "tool_use", "id": one, "name": "read", "input": {"path": path}}
+            for one, path in zip(own, paths, strict=True)
+        ]
+        sizes = [int(500 * chance.choice([0.2, 1, 1, 4])) for _ in own]
+        results = [
+            {"type": "tool_result", "tool_use_id": one, "content": "".join(chance.choices("abcdef \n", k=size))}
+            for one, size in zip(own, sizes, strict=True)
+        ]
+        said = {"type": "text", "text": f"Now I look at the next of the files, number {number}. " * 3}
+        messages += [{"role": "assistant", "content": [said, *calls]}, {"role": "user", "content": results}]
+    return messages
+
+
+def _staged(messages: Sequence[Message], tokens: int) -> list[Staged]:
+    """Summaries of spans, until they would free so many tokens."""
+    staged: list[Staged] = []
+    while saving(messages, drain(messages, staged, _SETTINGS)) < tokens:
+        span = next_span(messages, _SETTINGS, staged)
+        if span is None:
+            raise AssertionError("there are no more spans")
+        staged.append(Staged(span=span, summary=_SUMMARY))
+    return staged
+
+
+def _workplace(plan: Any, messages: Sequence[Message]) -> Workplace:
+    log = MemoryLog("bench", payloads="keep", clock=plan.clock, entropy=plan.entropy)
+    at = Workplace(plan=plan, journal=Journal(log), history=History(), outbox=Outbox(), partial=False)
+    for message in messages:
+        more = _NO_ANSWER if message["role"] == "assistant" else {}
+        at.join(message["role"], [at.journal.keep(block) for block in message["content"]], **more)
+    return at
