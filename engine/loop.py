@@ -9,6 +9,7 @@ from typing import Any, cast, get_args
 
 from looplatch.agents.tool import agent_tool
 from looplatch.audit import AuditLog, Log, read
+from looplatch.audit.mirror import Mirror
 from looplatch.audit.protocol import Durability, Entropy, Payloads
 from looplatch.clock import SystemClock
 from looplatch.hooks import Allow, Deny, Hooks
@@ -60,6 +61,8 @@ class Loop:
     window: tokens of prompt and output that the model takes; None: by the model's name, unbounded for unknown names.
     is_overflow: what tells that a failed call was a prompt too long. clock, entropy, jitter: where time, salts and run
     ids, and the spread of retries come from.
+    mirror: gets a copy of each record after it is written, as `looplatch.export.live.Spans()` does; None: structlog
+    gets it, where the application has configured that.
 
     A loop holds nothing of its runs: any number may go on at once. Raises UsageError for what cannot work.
     """
@@ -89,6 +92,7 @@ class Loop:
         clock: Clock | None = None,
         entropy: Entropy = os.urandom,
         jitter: Callable[[], float] = random.random,
+        mirror: Mirror | None = None,
     ) -> None:
         if not isinstance(model, str) or not model.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("model", f"{model!r} is no model's name", "Give a name, such as 'claude-sonnet-5'")
@@ -140,6 +144,7 @@ class Loop:
             clock=clock or SystemClock(),
             entropy=entropy,
             jitter=jitter,
+            mirror=mirror,
             log_dir=None if log_dir is None else Path(log_dir),
             payloads=payloads,
             durability=durability,

@@ -161,7 +161,7 @@ def _open_log(plan: Plan, opening: Opening) -> AuditLog:
         return path
     if path is None and plan.log_dir is not None:
         path = plan.log_dir / f"{opening.run_id}.jsonl"
-    mirror = mirror_to()
+    mirror = plan.mirror or mirror_to()
     if path is None:
         return MemoryLog(
             opening.run_id,

@@ -6,6 +6,7 @@ from pathlib import Path
 import attrs
 
 from looplatch.audit.disk import DISK, Disk
+from looplatch.audit.mirror import Mirror
 from looplatch.audit.protocol import Durability, Entropy, Payloads
 from looplatch.hooks import Hooks
 from looplatch.model.spending import Pricer
@@ -44,4 +45,5 @@ class Plan:
     payloads: Payloads
     durability: Durability
     secrets: Secrets | None = SECRETS
+    mirror: Mirror | None = None  # None: structlog, where the application has configured it
     disk: Disk = DISK

@@ -106,7 +106,7 @@ class Resumption:
     def _reopened(self, plan: Plan) -> AuditLog:
         if self.reopened is not None:
             return self.reopened
-        mirror = mirror_to()
+        mirror = plan.mirror or mirror_to()
         if self.kept.file is None:
             return MemoryLog.reopen(
                 self.kept,

@@ -9,7 +9,8 @@ import pytest
 import structlog
 from structlog.testing import CapturingLogger
 
-from looplatch.audit import MemoryLog, Mirror, mirror_to
+from looplatch.audit import MemoryLog, mirror_to
+from looplatch.audit.mirror import LoggerMirror
 from looplatch.states.reasons import Terminal
 from looplatch.states.record import Kind
 from looplatch.states.state import State
@@ -36,7 +37,7 @@ def unconfigured() -> Iterator[None]:
 
 def shown(kind: Kind, fields: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
     logger: Any = CapturingLogger()
-    log = MemoryLog("r1", mirror=Mirror(logger))
+    log = MemoryLog("r1", mirror=LoggerMirror(logger))
     record = log.append(kind, fields)
     (call,) = logger.calls
     assert call.args == (f"looplatch.{kind}",)
@@ -132,7 +133,7 @@ class AsyncLogger:
 
 @pytest.mark.parametrize("logger", [FailingLogger(), AsyncLogger(), object()])
 def test_no_logger_can_disturb_the_log(logger: Any) -> None:
-    log = MemoryLog("r", mirror=Mirror(logger))
+    log = MemoryLog("r", mirror=LoggerMirror(logger))
     for kind in Kind:
         log.append(kind, {})
     assert log.head[0] == len(Kind)

@@ -206,6 +206,7 @@ def test_help_lists_the_commands_that_there_are(capsys: pytest.CaptureFixture[st
         "replay",
         "explain",
         "diff",
+        "export",
         "redact",
         "diagram",
         "view",

@@ -24,7 +24,15 @@ class Logger(Protocol):
         ...
 
 
-class Mirror:
+class Mirror(Protocol):
+    """Gets a copy of each record after it is written. Whatever it does, it must not raise, nor keep the run waiting."""
+
+    def show(self, record: Record) -> None:
+        """Take the next record, of any run."""
+        ...
+
+
+class LoggerMirror:
     """Shows records to `logger`, as events named `looplatch.KIND` with run, seq, hash and what a reader wants to know.
 
     Whatever the logger does (raise, drop, change), the run and its log are not touched.
@@ -49,11 +57,11 @@ def mirror_to(logger: Logger | None = None) -> Mirror | None:
     structlog is not imported for this: an application that configured it has imported it.
     """
     if logger is not None:
-        return Mirror(logger)
+        return LoggerMirror(logger)
     structlog: Any = sys.modules.get("structlog")
     if structlog is None or not structlog.is_configured():
         return None
-    return Mirror(cast("Logger", structlog.get_logger("looplatch")))
+    return LoggerMirror(cast("Logger", structlog.get_logger("looplatch")))
 
 
 def _method(logger: Logger, record: Record) -> Any:

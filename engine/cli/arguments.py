@@ -11,6 +11,7 @@ import attrs
 
 from looplatch.cli.exits import Exit
 from looplatch.diagrams import FORMATS, PICTURES
+from looplatch.export import FORMATS as EXPORTS
 
 DEFAULT_MODEL: Final = "claude-sonnet-5"
 
@@ -29,6 +30,7 @@ class Commands:
     redact: Perform
     explain: Perform
     diff: Perform
+    export: Perform
     diagram: Perform
     view: Perform
     check: Perform
@@ -91,6 +93,11 @@ def parser_for(commands: Commands) -> argparse.ArgumentParser:
     diff.add_argument("a", metavar="A", type=_path)
     diff.add_argument("b", metavar="B", type=_path)
     diff.add_argument("--json", action="store_true", help="print it as JSON")
+
+    export = add("export", "write a log in a format of others", commands.export)
+    export.add_argument("log", metavar="LOG", type=_path)
+    export.add_argument("--to", choices=EXPORTS, required=True, help="the format")
+    export.add_argument("-o", dest="output", metavar="FILE", type=_path, help="write to FILE, not to standard output")
 
     redact = add("redact", "delete the contents of a record; the log still verifies", commands.redact)
     redact.add_argument("log", metavar="LOG", type=_path)

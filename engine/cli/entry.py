@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from looplatch.audit.errors import LogExists, LogInUse
 from looplatch.cleaning import cleaned
-from looplatch.cli import check, demo, diagram, diff, explain, redact, replay, resume, run, verify, view
+from looplatch.cli import check, demo, diagram, diff, explain, export, redact, replay, resume, run, verify, view
 from looplatch.cli.arguments import Commands, complain, parser_for
 from looplatch.cli.exits import Exit
 from looplatch.states.errors import LooplatchError, UsageError
@@ -20,6 +20,7 @@ _COMMANDS = Commands(
     redact=redact.perform,
     explain=explain.perform,
     diff=diff.perform,
+    export=export.perform,
     diagram=diagram.perform,
     view=view.perform,
     check=check.perform,

@@ -95,6 +95,7 @@ class _Player:
             jitter=self._jitter,
             hooks=attrs.evolve(plan.hooks, after_tools=None),  # what notes cost is on record
             log_dir=None,
+            mirror=None,
             payloads="keep",
             durability="none",
         )

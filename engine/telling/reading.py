@@ -1,13 +1,12 @@
 """Reading a log as far as it can be read: one record after the other, up to the first line that is none."""
 
 import os
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from looplatch.audit import AuditLog, Log, LogDamaged, PayloadSource
-from looplatch.audit.payloads import FilePayloads, payloads_of
-from looplatch.audit.reader import first_lines, parse
+from looplatch.audit.places import place_of
+from looplatch.audit.reader import parse
 from looplatch.states.errors import UsageError
 from looplatch.states.record import Record
 
@@ -47,8 +46,8 @@ def reading(log: Readable) -> Reading:
     if isinstance(log, Log):
         return Reading((*log.lines, log.torn) if log.torn else log.lines, log.payloads, log.file)
     if isinstance(log, str | os.PathLike):
-        file = Path(log)
-        return Reading(first_lines(file, sys.maxsize), FilePayloads(payloads_of(file)), file)
+        place = place_of(log)
+        return Reading(place.lines(), place.payloads, place.file)
     return Reading(log.lines(), log.payloads, log.file)
 
 
