@@ -149,6 +149,19 @@ class Graph:
         mark = Mark.sum(line.mark for line in node.stays)
         return f"{moves}{mark.told}", mark.tone
 
+    def way(self) -> "Graph":
+        """Only what was walked: the states that were entered, and the rows that led there."""
+        nodes = [
+            attrs.evolve(node, stays=tuple(line for line in node.stays if any(line.mark.counts)))
+            for node in self.nodes
+            if any(node.mark.counts)
+        ]
+        edges = [
+            attrs.evolve(edge, lines=tuple(line for line in edge.lines if any(line.mark.counts))) for edge in self.edges
+        ]
+        legend = tuple(entry for entry in self.legend if "faint" not in entry[0])  # nothing is
+        return attrs.evolve(self, nodes=tuple(nodes), edges=tuple(edge for edge in edges if edge.lines), legend=legend)
+
     def of_kind(self, kind: NodeKind) -> tuple[Node, ...]:
         """The nodes of one kind."""
         return tuple(node for node in self.nodes if node.kind is kind)

@@ -156,6 +156,12 @@ def coverage(
     return _drawn(graph_of(table, overlay, fold=fold), format)
 
 
+def way(log_or_run: object, *, table: Table = TABLE) -> str:
+    """What a run walked of `table`, as text, and nothing else of it. Raises UsageError as `render` does."""
+    overlay = Overlay(kind=Kind.RUN, walks=(walk_of(log_or_run, table),))
+    return text(graph_of(table, overlay).way())
+
+
 def check_format(format: str, kind: str = "machine") -> None:  # noqa: A002 - as the argument it checks
     """Raise UsageError where `kind` is no picture, or is not drawn as `format`."""
     if kind not in PICTURES:

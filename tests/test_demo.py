@@ -16,7 +16,7 @@ from looplatch.cli.exits import Exit
 from looplatch.demo.folder_tools import folder_tools
 from looplatch.demo.surveyor import READS, Surveyor
 from looplatch.demo.words import rare_words
-from looplatch.diagrams import render
+from looplatch.diagrams import way
 from looplatch.messages import ResultMessage
 from looplatch.states.record import Kind
 from looplatch.testing import ScriptedAPI
@@ -51,8 +51,10 @@ def test_the_demo_shows_verifies_and_draws_its_run(tmp_path: Path, capsys: pytes
     assert err == ""
     assert f"  | Remember {word}.\n" in out
     assert "[decide -> completed] StopHooksPassed, answered\n" in out
-    assert render(looplatch.read(log), format="text", fold=True) in out
-    assert out.splitlines()[-2:] == [f"log: {log}", f"verified: {verify(log)}"]
+    assert way(looplatch.read(log)) in out
+    told = out.splitlines()
+    assert told[-3] == f"log: {log}"
+    assert told[-1] == f"verified: {verify(log)}"
 
 
 def test_without_a_path_the_log_goes_to_a_folder_of_its_own(

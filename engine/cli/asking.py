@@ -1,8 +1,10 @@
 """Asking someone at the terminal: whether a call may run."""
 
 import asyncio
+import contextlib
 import os
 import sys
+from collections.abc import Callable
 from typing import Final, TextIO
 
 from looplatch.blocks import ToolUseBlock
@@ -22,7 +24,8 @@ class Asking:
     """The hook that asks before each write. One question at a time; what was said of a tool for good is remembered.
 
     keeps: the run can be suspended, as its log is kept; then "later" is an answer. ask_at, show_at: the terminal,
-    standard input and standard error by default. Where they are none, writes are denied.
+    standard input and standard error by default. Where they are none, writes are denied. `make_room` is entered around
+    each question, so that nothing else is drawn meanwhile.
     """
 
     def __init__(self, *, keeps: bool, ask_at: TextIO | None = None, show_at: TextIO | None = None) -> None:
@@ -31,6 +34,7 @@ class Asking:
         self._keeps = keeps
         self._for_good: dict[str, Verdict] = {}
         self._turn = asyncio.Lock()
+        self.make_room: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
 
     @property
     def answerable(self) -> bool:
@@ -51,26 +55,30 @@ class Asking:
                 return known
             if not self.answerable:
                 return Deny(NOBODY)
-            self._show(_described(call))
-            while True:
-                match (await self._answer(call.name)).strip().lower():
-                    case "y" | "yes":
-                        return Allow()
-                    case "n" | "no":
-                        return Deny(REFUSED)
-                    case "a" | "always":
-                        return self._for_good.setdefault(call.name, Allow())
-                    case "v" | "never":
-                        return self._for_good.setdefault(call.name, Deny(REFUSED))
-                    case "l" | "later" if self._keeps:
-                        return Ask()
-                    case _:
-                        pass
+            with self.make_room():
+                self._show(_described(call))
+                return await self._said_of(call.name)
 
     async def quiet(self) -> None:
         """Wait until no question is open: what is shown meanwhile would stand in the middle of it."""
         async with self._turn:
             pass
+
+    async def _said_of(self, tool: str) -> Verdict:
+        while True:
+            match (await self._answer(tool)).strip().lower():
+                case "y" | "yes":
+                    return Allow()
+                case "n" | "no":
+                    return Deny(REFUSED)
+                case "a" | "always":
+                    return self._for_good.setdefault(tool, Allow())
+                case "v" | "never":
+                    return self._for_good.setdefault(tool, Deny(REFUSED))
+                case "l" | "later" if self._keeps:
+                    return Ask()
+                case _:
+                    pass
 
     def _show(self, text: str) -> None:
         self._out.write(text)

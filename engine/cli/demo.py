@@ -9,8 +9,10 @@ from typing import Final
 import looplatch.diagrams
 from looplatch.audit import read
 from looplatch.cleaning import cleaned
+from looplatch.cli.cells import fitted
 from looplatch.cli.exits import Exit
 from looplatch.cli.live import LiveView
+from looplatch.cli.panel import screen_for
 from looplatch.cli.screen import Screen, Style
 from looplatch.cli.watching import watch
 from looplatch.demo.folder_tools import folder_tools
@@ -27,14 +29,16 @@ _PACE_S: Final = 0.012  # between two events, for who watches
 
 def perform(given: argparse.Namespace) -> Exit:
     """Run the demo, verify its log, and draw it."""
-    screen = Screen()
+    screen = screen_for()
     log: Path = given.log if given.log is not None else Path(tempfile.mkdtemp(prefix="looplatch-")) / "demo.jsonl"
     code = asyncio.run(survey(given.dir, log, screen))
     report = verify(log)
     screen.line()
-    screen.write(looplatch.diagrams.render(read(log), format="text", fold=True))
+    for line in looplatch.diagrams.way(read(log)).splitlines():
+        screen.line(fitted(line, screen.width))
     screen.line()
     screen.line(f"log: {log}", Style.STRONG)
+    screen.line(f"pictures: looplatch diagram --log {log} -o run.svg [--kind timeline]", Style.FAINT)
     screen.line(f"verified: {cleaned(str(report))}", Style.STRONG if report.ok else Style.BAD)
     return code if report.ok or code is not Exit.GOOD else Exit.FAILED
 

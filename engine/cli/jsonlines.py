@@ -1,5 +1,6 @@
 """The messages of a run as JSON, one a line, for programs."""
 
+import contextlib
 import json
 from typing import Any, Final, TextIO
 
@@ -39,6 +40,17 @@ class JsonLines:
     def __init__(self, out: TextIO) -> None:
         self.partial = False
         self._out = out
+
+    def tick(self) -> None:
+        """Time is not shown."""
+
+    def following(self) -> contextlib.AbstractContextManager[None]:
+        """Lines need no preparation."""
+        return contextlib.nullcontext()
+
+    def paused(self) -> contextlib.AbstractContextManager[None]:
+        """Nor do they stand in the way of others."""
+        return contextlib.nullcontext()
 
     def show(self, message: Message) -> None:
         """Write a message."""

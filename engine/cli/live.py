@@ -1,10 +1,18 @@
 """The live view of a run: its text, its tools and its states, as they come."""
 
+import contextlib
+import time
+from collections.abc import Callable
 from typing import Any, Final
+
+import attrs
 
 from looplatch.blocks import Block, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from looplatch.cleaning import Cleaner, cleaned, one_line
+from looplatch.cli.panel import PanelScreen
 from looplatch.cli.screen import Screen, Style
+from looplatch.cli.status import Status
+from looplatch.diagrams.elapsed import spent
 from looplatch.messages import (
     AssistantMessage,
     Message,
@@ -23,15 +31,53 @@ _DELTAS: Final = {"text_delta": "text", "thinking_delta": "thinking"}
 _MARKS: Final = {ToolPhase.START: ">", ToolPhase.PROGRESS: ".", ToolPhase.END: "<"}
 
 
-class LiveView:
-    """Shows each message of a run on a screen: on a terminal text as it is written, else in whole lines."""
+_TOOLS: Final = 6  # running calls that have a row each
 
-    def __init__(self, screen: Screen) -> None:
+
+@attrs.define
+class _Running:
+    """A call that has not ended: what stands in its row."""
+
+    call: str
+    since: float
+    progress: str = ""
+
+
+class LiveView:
+    """Shows each message of a run on a screen: on a terminal text as it is written, else in whole lines.
+
+    On a screen with a panel, a row for each call that runs, and one for the run itself, stand at its foot.
+    """
+
+    def __init__(self, screen: Screen, now: Callable[[], float] = time.monotonic) -> None:
         self._screen = screen
         self.partial = screen.terminal
         self._cleaner = Cleaner()
         self._written = False  # something of the current block is on the screen
         self._calls: dict[str, str] = {}
+        self._running: dict[str, _Running] = {}
+        self._status = Status()
+        self._now = now
+        self._since = now()
+        self._panel = screen if isinstance(screen, PanelScreen) else None
+        if self._panel is not None:
+            self._panel.rows = self._rows
+
+    def tick(self) -> None:
+        """Show how time passes."""
+        if self._panel is not None:
+            self._panel.refresh()
+
+    def following(self) -> contextlib.AbstractContextManager[None]:
+        """Inside, the view has the foot of the screen for itself."""
+        return contextlib.nullcontext() if self._panel is None else self._panel.follow()
+
+    def paused(self) -> contextlib.AbstractContextManager[None]:
+        """Inside, somebody else has the screen."""
+        if self._panel is not None:
+            return self._panel.paused()
+        self._screen.end_line()
+        return contextlib.nullcontext()
 
     def show(self, message: Message) -> None:
         """Show a message."""
@@ -44,14 +90,19 @@ class LiveView:
             case UserMessage():
                 for block in message.content:
                     self._said(block)
-            case StreamEvent():
+            case StreamEvent(parent_tool_use_id=None):
+                self._status.stream(message.event)
                 self._event(message.event)
+            case StreamEvent():
+                pass  # a sub-agent writes beside the model: its texts are shown when they are whole
             case TransitionMessage():
+                self._status.move(message.record)
                 self._move(message.record)
             case ToolMessage():
                 self._tool(message)
             case ResultMessage():
                 self._result(message)
+        self.tick()
 
     def _line(self, text: str, style: Style = Style.PLAIN) -> None:
         self._screen.line(one_line(text, self._screen.width), style)
@@ -111,11 +162,35 @@ class LiveView:
     def _tool(self, message: ToolMessage) -> None:
         call = self._calls.get(message.tool_use_id, message.name)
         told = ""
-        if message.phase is ToolPhase.PROGRESS:
-            told = f": {' '.join(map(str, message.progress))}"
-        elif message.phase is ToolPhase.END:
-            told = f": {message.cause}"
-        self._line(f"{_MARKS[message.phase]} {call}{told}", Style.BAD if message.is_error else Style.TOOL)
+        running = self._running.get(message.tool_use_id)
+        match message.phase:
+            case ToolPhase.START:
+                self._running[message.tool_use_id] = _Running(call, self._now())
+            case ToolPhase.PROGRESS:
+                told = f": {' '.join(map(str, message.progress))}"
+                if running is not None:
+                    running.progress = told
+            case ToolPhase.END:
+                told = f": {message.cause}"
+                self._running.pop(message.tool_use_id, None)
+                if self._panel is not None and running is not None:
+                    told += f", {self._lasted(running.since)}"
+        if self._panel is None or message.phase is ToolPhase.END:
+            self._line(f"{_MARKS[message.phase]} {call}{told}", Style.BAD if message.is_error else Style.TOOL)
+
+    def _rows(self, width: int) -> list[tuple[str, Style]]:
+        """The foot of the screen: a row for each call that runs, and at last one for the run."""
+        running = list(self._running.values())
+        rows = [
+            (one_line(f"> {self._lasted(one.since)} {one.call}{one.progress}", max(width, 1)), Style.TOOL)
+            for one in running[:_TOOLS]
+        ]
+        if len(running) > _TOOLS:
+            rows.append((f"> and {len(running) - _TOOLS} more calls", Style.TOOL))
+        return [*rows, (self._status.line(self._now() - self._since, width), Style.STRONG)]
+
+    def _lasted(self, since: float) -> str:
+        return spent(max(int((self._now() - since) * 1e9), 0))
 
     def _said(self, block: Block) -> None:
         match block:
@@ -136,6 +211,8 @@ class LiveView:
             self._line(f"{record.source}: {record.event} was refused", Style.BAD)
         elif record.target != record.source:
             why = record.strategy or record.reason or record.terminal
+            if self._panel is not None and why is None:
+                return  # the panel tells the state
             self._line(f"[{record.source} -> {record.target}] {record.event}{f', {why}' if why else ''}", Style.FAINT)
 
     def _result(self, result: ResultMessage) -> None:

@@ -13,6 +13,7 @@ from looplatch.cli.asking import REFUSED, Asking
 from looplatch.cli.exits import Exit
 from looplatch.cli.jsonlines import JsonLines
 from looplatch.cli.live import LiveView
+from looplatch.cli.panel import screen_for
 from looplatch.cli.screen import Screen, Style
 from looplatch.cli.watching import View, watch
 from looplatch.hooks import Allow, Deny
@@ -27,7 +28,7 @@ def perform(given: argparse.Namespace) -> Exit:
     """Resume the run of a log and show it."""
     if given.json:
         return asyncio.run(_resume(given, JsonLines(sys.stdout), Screen(sys.stderr)))
-    screen = Screen()
+    screen = screen_for()
     code = asyncio.run(_resume(given, LiveView(screen), screen))
     screen.line(f"log: {given.log}", Style.FAINT)
     return code

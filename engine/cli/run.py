@@ -9,7 +9,8 @@ from looplatch.cli.asking import Asking
 from looplatch.cli.exits import Exit
 from looplatch.cli.jsonlines import JsonLines
 from looplatch.cli.live import LiveView
-from looplatch.cli.screen import Screen, Style
+from looplatch.cli.panel import screen_for
+from looplatch.cli.screen import Style
 from looplatch.cli.watching import View, watch
 
 
@@ -17,7 +18,7 @@ def perform(given: argparse.Namespace) -> Exit:
     """Run the prompt and show the run."""
     if given.json:
         return asyncio.run(_run(given, JsonLines(sys.stdout)))
-    screen = Screen()
+    screen = screen_for()
     code = asyncio.run(_run(given, LiveView(screen)))
     kept = "not kept; --log FILE keeps it" if given.log is None else str(given.log)
     screen.line(f"log: {kept}", Style.FAINT)

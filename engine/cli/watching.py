@@ -5,17 +5,21 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Generator
-from typing import Protocol
+from collections.abc import Callable, Generator
+from typing import Final, Protocol
 
 from looplatch.cli.exits import Exit
 from looplatch.messages import Message, ResultMessage, Subtype
 from looplatch.run import Run
 from looplatch.states.reasons import Terminal
 
+_TICK_S: Final = 0.1
+
 
 class Asking(Protocol):
-    """Who asks someone at the terminal."""
+    """Who asks someone at the terminal. `make_room` is entered around each question."""
+
+    make_room: Callable[[], contextlib.AbstractContextManager[None]]
 
     async def quiet(self) -> None:
         """Wait until no question is open."""
@@ -34,6 +38,18 @@ class View(Protocol):
         """Show a message."""
         ...
 
+    def tick(self) -> None:
+        """Show how time passes; called several times a second."""
+        ...
+
+    def following(self) -> contextlib.AbstractContextManager[None]:
+        """Entered around all messages of a run."""
+        ...
+
+    def paused(self) -> contextlib.AbstractContextManager[None]:
+        """Entered around whatever else uses the terminal while a run is shown."""
+        ...
+
 
 async def watch(run: Run, view: View, asking: Asking | None = None) -> Exit:
     """Pull the run to its end and show all of it, but for while `asking` has a question open.
@@ -41,11 +57,18 @@ async def watch(run: Run, view: View, asking: Asking | None = None) -> Exit:
     Ctrl-C aborts the run; the second one ends the process at once.
     """
     async with run:
-        with _interrupts(run):
-            async for message in run:
-                if asking is not None:
-                    await asking.quiet()
-                view.show(message)
+        with view.following(), _interrupts(run, view):
+            if asking is not None:
+                asking.make_room = view.paused
+            ticking = asyncio.create_task(_tick(view))
+            try:
+                async for message in run:
+                    if asking is not None:
+                        await asking.quiet()
+                    view.show(message)
+            finally:
+                ticking.cancel()
+                await asyncio.gather(ticking, return_exceptions=True)
     return exit_of(run.result)
 
 
@@ -64,14 +87,22 @@ def exit_of(result: ResultMessage | None) -> Exit:
             return Exit.FAILED
 
 
+async def _tick(view: View) -> None:
+    with contextlib.suppress(OSError):  # who watched has left; the next message says so
+        while True:
+            await asyncio.sleep(_TICK_S)
+            view.tick()
+
+
 @contextlib.contextmanager
-def _interrupts(run: Run) -> Generator[None]:
+def _interrupts(run: Run, view: View) -> Generator[None]:
     """Hand Ctrl-C to the run. A signal handler of the process, so that it also comes when the event loop is stuck."""
     loop = asyncio.get_running_loop()
     came = False
 
     def abort() -> None:
-        print("\naborting; Ctrl-C again ends at once", file=sys.stderr, flush=True)
+        with view.paused():
+            print("\naborting; Ctrl-C again ends at once", file=sys.stderr, flush=True)
         run.abort()
 
     def on_interrupt(_number: int, _frame: object) -> None:
