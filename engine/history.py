@@ -172,6 +172,12 @@ class History:
         """What the messages from `index` on weigh."""
         return weight_of(bytes(memoryview(self._body)[self._entries[index].start :]))
 
+    def message(self, index: int) -> dict[str, Any]:
+        """The message at `index` as a plain API dict, made anew."""
+        start = self._entries[index].start
+        end = self._entries[index + 1].start - 1 if index + 1 < len(self._entries) else len(self._body)
+        return cast("dict[str, Any]", decode(bytes(memoryview(self._body)[start:end])))
+
     def kept(self, index: int) -> list[Kept]:
         """The blocks of the message at `index`, with what their records say of them."""
         entry = self._entries[index]

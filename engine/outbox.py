@@ -50,7 +50,11 @@ class Outbox:
         if self._offers and len(self._messages) < MAX_OFFERED:
             self._room.set()
         if isinstance(message, ToolMessage) and message.phase is ToolPhase.PROGRESS:
-            self._progress[message.tool_use_id] -= 1
+            left = self._progress[message.tool_use_id] - 1
+            if left:
+                self._progress[message.tool_use_id] = left
+            else:
+                del self._progress[message.tool_use_id]
         return message
 
     def _bounded(self, message: ToolMessage) -> ToolMessage:

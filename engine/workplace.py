@@ -89,10 +89,10 @@ class Workplace:
         if history.last_role != "assistant":
             return
         turn: list[dict[str, Any]] = []
-        for message in reversed(history.messages()):
-            if message["role"] != "assistant":
+        for place in range(len(history) - 1, -1, -1):
+            if history.role(place) != "assistant":
                 break
-            turn = [*blocks_of(message), *turn]
+            turn = [*blocks_of(history.message(place)), *turn]
         if results := open_server_results(turn):
             kept = [self.journal.keep(block) for block in results]
             no_answer = dict.fromkeys(("message_id", "model", "stop_reason"))  # the model did not write this

@@ -14,9 +14,10 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 from urllib.parse import unquote
 
-import anthropic
 import httpx2
 import pytest
+from anthropic.lib.bedrock import AsyncAnthropicBedrock
+from anthropic.lib.vertex import AsyncAnthropicVertex
 from attrs import define, field
 from hypothesis import HealthCheck, Phase, given, settings
 
@@ -95,17 +96,17 @@ def frame(payload: bytes) -> bytes:
 
 
 def bedrock(http: httpx2.AsyncClient) -> AsyncClient:
-    return anthropic.AsyncAnthropicBedrock(
+    return AsyncAnthropicBedrock(
         aws_access_key="AKIDEXAMPLE", aws_secret_key="example", aws_region="eu-west-1", http_client=http
     )
 
 
 def bedrock_by_token(http: httpx2.AsyncClient) -> AsyncClient:
-    return anthropic.AsyncAnthropicBedrock(api_key="token", aws_region="eu-west-1", http_client=http)
+    return AsyncAnthropicBedrock(api_key="token", aws_region="eu-west-1", http_client=http)
 
 
 def vertex(http: httpx2.AsyncClient) -> AsyncClient:
-    return anthropic.AsyncAnthropicVertex(region="eu", project_id="p", access_token="token", http_client=http)
+    return AsyncAnthropicVertex(region="eu", project_id="p", access_token="token", http_client=http)
 
 
 CLIENTS: dict[str, Callable[[httpx2.AsyncClient], AsyncClient]] = {

@@ -124,14 +124,13 @@ class _Reading:
 LOGS: Final = tempfile.TemporaryDirectory(prefix="looplatch-bench-")
 
 
-async def looplatch_loop(client: anthropic.AsyncAnthropic, work: Work) -> Heard:
-    """looplatch with its defaults on: the log on the disk, group commit, every message handed to a consumer."""
-    heard = Heard()
+def looplatch_of(client: anthropic.AsyncAnthropic, work: Work) -> looplatch.Loop:
+    """looplatch with its defaults on: the log on the disk, group commit."""
 
     async def call(given: dict[str, Any], ctx: looplatch.ToolContext) -> str:
         return await work(given)
 
-    loop = looplatch.Loop(
+    return looplatch.Loop(
         model=MODEL,
         tools=[looplatch.Tool(TOOL, TOOL_ABOUT, TOOL_SCHEMA, call, read_only=True)],
         client=client,
@@ -139,7 +138,12 @@ async def looplatch_loop(client: anthropic.AsyncAnthropic, work: Work) -> Heard:
         limits=looplatch.Limits(max_turns=1_000_000),
         log_dir=Path(LOGS.name),
     )
-    async with loop.run(PROMPT, include_partial_messages=True) as run:
+
+
+async def looplatch_loop(client: anthropic.AsyncAnthropic, work: Work) -> Heard:
+    """A run of that, every message handed to a consumer."""
+    heard = Heard()
+    async with looplatch_of(client, work).run(PROMPT, include_partial_messages=True) as run:
         async for message in run:
             if isinstance(message, looplatch.StreamEvent) and message.event["type"] == "content_block_delta":
                 delta = message.event["delta"]

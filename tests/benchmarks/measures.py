@@ -189,6 +189,14 @@ MEASURES: Final = (
         reps=3,
     ),
     Measure(
+        name="resume",
+        about="taking up a run of 1,000 turns from its log",
+        workload="resume",
+        figures=(Figure("CPU", "s", _kept("resume_s")),),
+        targets=(Target(figure="CPU", at_most=1),),
+        reps=2,
+    ),
+    Measure(
         name="import",
         about="`import looplatch` in a fresh interpreter, the best of five",
         workload="import",

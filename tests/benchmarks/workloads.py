@@ -17,10 +17,11 @@ from looplatch.audit.protocol import Durability
 from looplatch.states.record import Kind
 from looplatch.states.verify import verify_lines
 from tests.benchmarks import compression
-from tests.benchmarks.contenders import ENTRANTS, LOGS
+from tests.benchmarks.contenders import ENTRANTS, LOGS, looplatch_of
 from tests.benchmarks.scenario import Scenario
 
 _RECORDS: Final = 30_000
+_LOST: Final = 5  # records of the last turn that a process died without
 _FIELDS: Final[tuple[tuple[Kind, dict[str, Any]], ...]] = (
     (
         Kind.TRANSITION,
@@ -113,6 +114,31 @@ def _verified(path: Path) -> float:
     return report.count / spent
 
 
+def resume(server: str) -> dict[str, Any]:
+    """Taking up a run of 1,000 turns whose process died before its last records, up to where it goes on."""
+    whole = _logged(server, 1_000)
+    lines = whole.read_bytes().splitlines(keepends=True)
+    return {"resume_s": min(_resumed(whole, b"".join(lines[:-_LOST]), number) for number in range(3))}
+
+
+def _resumed(whole: Path, left: bytes, number: int) -> float:
+    path = whole.with_name(f"cut-{number}.jsonl")
+    path.write_bytes(left)
+    path.with_suffix(".payloads").write_bytes(whole.with_suffix(".payloads").read_bytes())
+
+    async def work(given: dict[str, Any]) -> str:
+        return "done"
+
+    async def go_on() -> float:
+        async with ENTRANTS[0].client("http://127.0.0.1:9") as client:  # nothing is sent
+            loop = looplatch_of(client, work)
+            begun = time.process_time()
+            async with loop.resume(path):
+                return time.process_time() - begun
+
+    return asyncio.run(go_on())
+
+
 _IMPORT: Final = """
 import sys, time
 def resident():
@@ -147,6 +173,7 @@ def import_time(server: str) -> dict[str, Any]:
 WORKLOADS: Final[Mapping[str, Callable[[str], dict[str, Any]]]] = {
     "append": append,
     "verify": verify,
+    "resume": resume,
     "import": import_time,
     "levels": compression.levels,
     "prepare": compression.prepare,
