@@ -58,6 +58,7 @@ class Loop:
     each write tool; "barrier": also before each turn's results count. A log that cannot be written ends the run with
     LogFailed before anything else is done. secrets: what is taken out of contents before they are kept, by default API
     keys, tokens, headers and private keys; None: nothing. The model is sent the whole; a resumed run has the rest only.
+    segment_bytes: after how many bytes a log goes on in another file (`run.jsonl.2` and so on); None: it is one file.
     window: tokens of prompt and output that the model takes; None: by the model's name, unbounded for unknown names.
     is_overflow: what tells that a failed call was a prompt too long. clock, entropy, jitter: where time, salts and run
     ids, and the spread of retries come from.
@@ -87,6 +88,7 @@ class Loop:
         payloads: Payloads = "keep",
         durability: Durability = "group",
         secrets: Secrets | None = SECRETS,
+        segment_bytes: int | None = None,
         window: int | None = None,
         is_overflow: Callable[[Failure], bool] = is_prompt_too_long,
         clock: Clock | None = None,
@@ -99,6 +101,8 @@ class Loop:
         _check_count("max_tokens", max_tokens)
         if window is not None:
             _check_count("window", window)
+        if segment_bytes is not None:
+            _check_count("segment_bytes", segment_bytes)
         if payloads not in get_args(Payloads):
             raise UsageError("payloads", f"{payloads!r} is not known", "Use 'keep' or 'digest'")
         if durability not in get_args(Durability):
@@ -149,6 +153,7 @@ class Loop:
             payloads=payloads,
             durability=durability,
             secrets=secrets,
+            segment_bytes=segment_bytes,
         )
 
     def _repr_svg_(self) -> str | None:

@@ -179,6 +179,7 @@ def _open_log(plan: Plan, opening: Opening) -> AuditLog:
         entropy=plan.entropy,
         mirror=mirror,
         disk=plan.disk,
+        max_bytes=plan.segment_bytes,
     )
 
 

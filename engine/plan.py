@@ -46,4 +46,5 @@ class Plan:
     durability: Durability
     secrets: Secrets | None = SECRETS
     mirror: Mirror | None = None  # None: structlog, where the application has configured it
+    segment_bytes: int | None = None
     disk: Disk = DISK

@@ -124,6 +124,7 @@ class Resumption:
             entropy=plan.entropy,
             mirror=mirror,
             disk=plan.disk,
+            max_bytes=plan.segment_bytes,
         )
 
     def _claim(

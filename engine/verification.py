@@ -35,6 +35,8 @@ def verify(log: Log | AuditLog | str | os.PathLike[str], *, table: Table = TABLE
         find = None if absent else place.payloads.find
         lines = watch.passing(place.lines())
         report = verify_lines(lines, table, find, known_table, _children(place.file))
+        for fault in place.faults():
+            report = with_violation(report, "I2", fault.problem, fault.expected, fault.found, line=fault.line)
         if absent and watch.keeps:
             problem = "the file of payloads is absent, so no content could be compared"
             report = with_violation(report, "P3", problem, ", ".join(path.name for path in absent), "nothing", line=1)

@@ -21,7 +21,7 @@ RECORDS: Final[dict[str, tuple[str, ...]]] = {
     "rejected": _MOVE,
     # count: how many messages leave. origin: "send" where the caller said it in the middle of the run.
     "message": ("op", "index", "role", "form", "blocks", "count", "message_id", "model", "stop_reason", "origin"),
-    "checkpoint": ("count", "root"),
+    "checkpoint": ("count", "root", "segment"),
     "resumed": (*_SETUP, "lost", "changes", "changed_contents", "approvals", "nested"),
     "tombstone": ("commitment", "of"),
     "terminal": ("state", "terminal", "count", "root", "history"),

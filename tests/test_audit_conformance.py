@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from looplatch.audit import AuditLog, JsonlLog, MemoryLog, SqliteLog
+from looplatch.audit import AuditLog, JsonlLog, MemoryLog, SegmentedLog, SqliteLog
 from looplatch.audit.prefix import prefix_of
 from looplatch.testing import AuditLogConformance
 
@@ -29,6 +29,16 @@ class TestJsonl(AuditLogConformance):
 
     def reopen(self, folder: Path, **settings: Any) -> AuditLog:
         return JsonlLog.reopen(folder / "run.jsonl", **settings)
+
+
+class TestSegmented(AuditLogConformance):
+    """Files that are closed after so many bytes."""
+
+    def create(self, folder: Path, run: str, **settings: Any) -> AuditLog:
+        return SegmentedLog(folder / "run.jsonl", run, max_bytes=100_000, **settings)
+
+    def reopen(self, folder: Path, **settings: Any) -> AuditLog:
+        return SegmentedLog.reopen(folder / "run.jsonl", max_bytes=100_000, **settings)
 
 
 class TestSqlite(AuditLogConformance):

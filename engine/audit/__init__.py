@@ -7,6 +7,7 @@ from looplatch.audit.memory import MemoryLog
 from looplatch.audit.mirror import Mirror, mirror_to
 from looplatch.audit.protocol import AuditLog, Commitment, Durability, Payloads, PayloadSource
 from looplatch.audit.redaction import Redaction, redact
+from looplatch.audit.segmented import SegmentedLog
 from looplatch.audit.sqlite import SqliteLog
 from looplatch.states.secrets import SECRETS, Secrets
 
@@ -31,6 +32,7 @@ __all__ = [
     "Payloads",
     "Redaction",
     "Secrets",
+    "SegmentedLog",
     "SqliteLog",
     "mirror_to",
     "read",

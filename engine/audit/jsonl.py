@@ -15,6 +15,7 @@ from looplatch.audit.payloads import FilePayloads, payload_line, payloads_of
 from looplatch.audit.prefix import Prefix, read_prefix
 from looplatch.audit.protocol import Durability, Entropy, Payloads
 from looplatch.audit.reader import first_lines, read_bytes, run_of
+from looplatch.audit.segments import SegmentPayloads
 from looplatch.audit.stamps import SYSTEM_TIME, TimeSource
 from looplatch.states.errors import UsageError
 
@@ -56,8 +57,8 @@ class JsonlLog(DurableLog):
             mirror=mirror,
             kept=kept,
         )
-        self._records, self._contents = _open_both(self._path, disk, self.keeps_payloads, kept)
-        self._good = 0 if kept is None else len(kept.data)
+        self._good = 0 if kept is None else len(kept.data)  # bytes of the file that are whole records
+        self._records, self._contents = self._open(kept)
 
     @classmethod
     def reopen(cls, path: str | os.PathLike[str], kept: Prefix | None = None, **settings: Any) -> Self:
@@ -71,13 +72,22 @@ class JsonlLog(DurableLog):
         return cls(path, kept.run, payloads=kept.genesis["payloads"], kept=kept, **settings)
 
     @property
-    def payloads(self) -> FilePayloads:
+    def payloads(self) -> FilePayloads | SegmentPayloads:
         """The payloads kept so far."""
         return FilePayloads(payloads_of(self._path))
 
     def lines(self) -> Iterator[bytes]:
         """The lines of the records written so far, each with its newline, in order."""
         return first_lines(self._path, self.head[0])
+
+    def _open(self, kept: Prefix | None) -> tuple[LineFile, LineFile | None]:
+        records, contents = open_both(self._path, self._disk, self.keeps_payloads, new=kept is None)
+        if kept is not None and read_bytes(self._path) != kept.data + kept.torn:
+            for file in (contents, records):
+                if file is not None:
+                    file.discard()
+            raise LogInUse(self._path)  # somebody wrote to it since it was read
+        return records, contents
 
     def _is_synced(self) -> bool:
         return self._records.is_synced and (self._contents is None or self._contents.is_synced)
@@ -129,18 +139,16 @@ class JsonlLog(DurableLog):
         return moved
 
 
-def _open_both(path: Path, disk: Disk, keeps: bool, kept: Prefix | None) -> tuple[LineFile, LineFile | None]:
-    """The files of a new log, or those of the log that `kept` was read from. Leaves none behind if it cannot be had."""
+def open_both(path: Path, disk: Disk, keeps: bool, *, new: bool = True) -> tuple[LineFile, LineFile | None]:
+    """The files of a new log, or those of one that is there. Leaves none behind if it cannot be had."""
     records = LineFile(path, disk)
     contents = None
     try:
-        if kept is not None and read_bytes(path) != kept.data + kept.torn:
-            raise LogInUse(path)  # somebody wrote to it since it was read
-        if kept is None and records.found:
+        if new and records.found:
             raise LogExists(path, run_of(path))
         if keeps:
             contents = LineFile(payloads_of(path), disk)
-            if kept is None and contents.found:
+            if new and contents.found:
                 problem = f"{contents.path} holds the payloads of an earlier run"
                 raise UsageError("log", problem, "Give another path, or move it away")
     except BaseException:

@@ -123,6 +123,15 @@ class LineFile:
                 raise LogFailed(self.path, "fsync", error) from error
             self._synced = written
 
+    def sync_name(self) -> None:
+        """Make a new file's name durable, though nothing may have been written to it. Raises LogFailed."""
+        with self._syncing:
+            try:
+                if not self._folder_synced:
+                    self._sync_folder()
+            except OSError as error:
+                raise LogFailed(self.path, "fsync", error) from error
+
     def check_place(self) -> None:
         """Raise LogFailed where the file was removed or replaced meanwhile."""
         try:

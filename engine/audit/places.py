@@ -7,14 +7,18 @@ from typing import Any, Final, Protocol
 
 import attrs
 
+from looplatch.audit.errors import LogDamaged
 from looplatch.audit.jsonl import JsonlLog
 from looplatch.audit.payloads import FilePayloads, payloads_of
 from looplatch.audit.prefix import Prefix, prefix_of
 from looplatch.audit.protocol import AuditLog, PayloadSource
+from looplatch.audit.segmented import SegmentedLog
+from looplatch.audit.segments import Fault, SegmentPayloads, faults_of, first_of, lines_of, segments_of
 from looplatch.audit.sqlite import SqliteLog
 from looplatch.audit.sqlitefile import SqlitePayloads, stored_lines
 from looplatch.states.errors import UsageError
 
+_LONGEST_CHECKPOINT: Final = 1_024  # bytes
 SQLITE_SUFFIXES: Final = (".sqlite", ".sqlite3", ".db")
 
 
@@ -40,48 +44,69 @@ class Place(Protocol):
         """The files of payloads that should be there, and are not."""
         ...
 
-    def create(self, run: str, **settings: Any) -> AuditLog:
-        """A new log there."""
+    def faults(self) -> tuple[Fault, ...]:
+        """Segments that are missing, or stand in the place of others."""
         ...
 
-    def reopen(self, kept: Prefix, **settings: Any) -> AuditLog:
+    def create(self, run: str, *, max_bytes: int | None = None, **settings: Any) -> AuditLog:
+        """A new log there; it goes on in another file after `max_bytes`."""
+        ...
+
+    def reopen(self, kept: Prefix, *, max_bytes: int | None = None, **settings: Any) -> AuditLog:
         """The log of a run that goes on from `kept`, or gets tombstones."""
         ...
 
 
 @attrs.frozen
 class JsonlPlace:
-    """JSON Lines, and a file of payloads beside it."""
+    """JSON Lines, and a file of payloads beside it; or several such segments."""
 
     file: Path
 
     def lines(self) -> Iterator[bytes]:
         """See `Place`."""
-        try:
-            with self.file.open("rb") as opened:
-                yield from opened
-        except (OSError, ValueError) as error:  # ValueError: a path with a null character
-            why = error.strerror if isinstance(error, OSError) else error
-            raise UsageError("log", f"{self.file} cannot be read ({why})", "Give the path of a log") from error
+        return lines_of(self.file)
 
     @property
-    def payloads(self) -> FilePayloads:
+    def payloads(self) -> FilePayloads | SegmentPayloads:
         """See `Place`."""
-        return FilePayloads(payloads_of(self.file))
+        return SegmentPayloads(self.file) if self._is_cut else FilePayloads(payloads_of(self.file))
 
     @property
     def absent(self) -> tuple[Path, ...]:
         """See `Place`."""
-        beside = payloads_of(self.file)
-        return () if beside.exists() else (beside,)
+        beside = (payloads_of(path) for path in segments_of(self.file))
+        return tuple(path for path in beside if not path.exists())
 
-    def create(self, run: str, **settings: Any) -> JsonlLog:
+    def faults(self) -> tuple[Fault, ...]:
         """See `Place`."""
-        return JsonlLog(self.file, run, **settings)
+        return tuple(faults_of(self.file)) if self._is_cut else ()
 
-    def reopen(self, kept: Prefix, **settings: Any) -> JsonlLog:
+    def create(self, run: str, *, max_bytes: int | None = None, **settings: Any) -> JsonlLog:
         """See `Place`."""
-        return JsonlLog.reopen(self.file, kept, **settings)
+        if max_bytes is None and not self._is_cut:
+            return JsonlLog(self.file, run, **settings)
+        return SegmentedLog(self.file, run, max_bytes=max_bytes, **settings)
+
+    def reopen(self, kept: Prefix, *, max_bytes: int | None = None, **settings: Any) -> JsonlLog:
+        """See `Place`."""
+        if max_bytes is None and not self._is_cut:
+            return JsonlLog.reopen(self.file, kept, **settings)
+        return SegmentedLog.reopen(self.file, kept, max_bytes=max_bytes, **settings)
+
+    @property
+    def _is_cut(self) -> bool:
+        return segments_of(self.file) != (self.file,) or _ends_in_a_checkpoint(self.file)
+
+
+def _ends_in_a_checkpoint(file: Path) -> bool:
+    """Whether the only segment is closed, so that another one is missing."""
+    try:
+        with file.open("rb") as opened:
+            opened.seek(max(0, opened.seek(0, os.SEEK_END) - _LONGEST_CHECKPOINT))
+            return b'"kind":"checkpoint"' in opened.read().rpartition(b"\n")[0].rpartition(b"\n")[2]
+    except (OSError, ValueError):
+        return False
 
 
 @attrs.frozen
@@ -104,19 +129,30 @@ class SqlitePlace:
         """See `Place`: they are in the same file."""
         return ()
 
-    def create(self, run: str, **settings: Any) -> SqliteLog:
-        """See `Place`."""
+    def faults(self) -> tuple[Fault, ...]:
+        """See `Place`: a database is one file."""
+        return ()
+
+    def create(self, run: str, *, max_bytes: int | None = None, **settings: Any) -> SqliteLog:
+        """See `Place`. Raises UsageError for a `max_bytes`."""
+        _refuse_segments(max_bytes)
         return SqliteLog(self.file, run, **settings)
 
-    def reopen(self, kept: Prefix, **settings: Any) -> SqliteLog:
-        """See `Place`."""
+    def reopen(self, kept: Prefix, *, max_bytes: int | None = None, **settings: Any) -> SqliteLog:
+        """See `Place`. Raises UsageError for a `max_bytes`."""
+        _refuse_segments(max_bytes)
         return SqliteLog.reopen(self.file, kept, **settings)
 
 
 def place_of(path: str | os.PathLike[str]) -> Place:
     """The place that `path` names: `.sqlite`, `.sqlite3` and `.db` are databases, all else is JSON Lines."""
-    file = Path(path)
+    file = first_of(Path(path))
     return SqlitePlace(file) if file.suffix.lower() in SQLITE_SUFFIXES else JsonlPlace(file)
+
+
+def _refuse_segments(max_bytes: int | None) -> None:
+    if max_bytes is not None:
+        raise UsageError("segment_bytes", "a database is one file", "Leave it out, or log to a file of JSON Lines")
 
 
 def whole_lines(lines: Iterable[bytes]) -> tuple[tuple[bytes, ...], bytes]:
@@ -130,5 +166,7 @@ def prefix_at(place: Place) -> Prefix:
 
     Raises UsageError where it cannot be read or holds no record, LogDamaged where good records follow a damage.
     """
+    for fault in place.faults():
+        raise LogDamaged(fault.file, 1, f"{fault.problem}; expected {fault.expected}, found {fault.found}")
     lines, torn = whole_lines(place.lines())
     return prefix_of(lines, torn, place.file)
