@@ -13,7 +13,7 @@ from attrs import frozen
 from looplatch.serving import Site, serve
 from looplatch.serving import server as serving_server
 from looplatch.serving import tail as serving_tail
-from looplatch.serving.tail import CHUNK, Piece, Replaced, Tail
+from looplatch.serving.tail import CHUNK, Piece, Replaced, tail_of
 from looplatch.states.errors import UsageError
 from looplatch.testing import reply
 from tests.playing import play
@@ -93,6 +93,7 @@ def test_records_payloads_and_the_verdict_are_those_of_the_log(log: Path) -> Non
     async def use(port: int, path: str) -> None:
         got = await ask(port, f"{path}records?after=0")
         assert (got.status, got.content, got.headers["x-more"]) == (200, lines, "no")
+        assert got.headers["x-next"] == str(len(lines))
         first = lines.index(b"\n") + 1
         assert (await ask(port, f"{path}records?after={first}")).content == lines[first:]
         block = next(json.loads(line) for line in lines.splitlines() if b'"role":"assistant"' in line)["blocks"][0]
@@ -188,27 +189,48 @@ def test_the_tail_gives_whole_lines_in_bounded_pieces(tmp_path: Path) -> None:
     path = tmp_path / "log"
     line = b"x" * 9_999 + b"\n"
     path.write_bytes(line * 300 + b"torn")
-    tail, got, mores = Tail(path), b"", list[bool]()
+    tail, place, got, mores = tail_of(path), 0, b"", list[bool]()
     for _ in range(3):
-        piece = asyncio.run(tail.after(len(got), wait=0))
+        piece = tail.piece(place)
         assert len(piece.lines) <= CHUNK
-        got += piece.lines
+        got, place = got + piece.lines, piece.next
         mores.append(piece.more)
     assert got == line * 300
     assert mores == [True, True, False]
-    assert asyncio.run(tail.after(len(got), wait=0)) == Piece(b"", more=False)
+    assert tail.piece(place) == Piece(b"", place, more=False)
 
 
 def test_a_line_longer_than_a_piece_comes_whole(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"y" * (3 * CHUNK) + b"\nnext\n")
-    piece = asyncio.run(Tail(path).after(0, wait=0))
-    assert (len(piece.lines), piece.more) == (3 * CHUNK + 1, True)
+    piece = tail_of(path).piece(0)
+    assert (len(piece.lines), piece.next, piece.more) == (3 * CHUNK + 1, 3 * CHUNK + 1, True)
 
 
 def test_the_tail_of_a_file_that_shrank_is_none(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"a\n")
     with pytest.raises(Replaced):
-        asyncio.run(Tail(path).after(3, wait=0))
-    assert serving_tail.WAIT_S < 30
+        tail_of(path).piece(3)
+
+
+def test_a_database_is_followed_record_by_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run.sqlite"
+    log = play([reply("Hello.")], log=path).log
+    monkeypatch.setattr(serving_tail, "ROWS", 8)
+    tail, place, got = tail_of(path), 0, list[bytes]()
+    while (piece := tail.piece(place)).lines:
+        got += piece.lines.splitlines(keepends=True)
+        assert piece.next == len(got) <= place + 8
+        place = piece.next
+    assert tuple(got) == log.lines
+
+    async def use(port: int, path: str) -> None:
+        answer = await ask(port, f"{path}records?after=2")
+        assert (answer.content, answer.headers["x-next"]) == (b"".join(got[2:10]), "10")
+        block = next(json.loads(line) for line in got if b'"role":"assistant"' in line)["blocks"][0]["commitment"]
+        kept = await ask(port, f"{path}payloads?of={block}")
+        assert json.loads(kept.content) == {block: '{"type":"text","text":"Hello."}'}
+        assert json.loads((await ask(port, f"{path}verdict")).content)["status"] == "sealed"
+
+    served(path, use)

@@ -145,15 +145,15 @@ class SqlitePayloads:
         return found
 
 
-def stored_lines(path: Path, count: int = -1) -> Iterator[bytes]:
-    """The lines of the records in the database at `path`, the first `count` of them or all.
+def stored_lines(path: Path, count: int = -1, *, after: int = 0) -> Iterator[bytes]:
+    """The lines of the records in the database at `path`, at most `count` of them, after the first `after`.
 
     Raises UsageError where it cannot be read, LogDamaged where it is no whole database of a log.
     """
-    number = 0
+    number = after
     try:
         with closing(_reader(path)) as db:
-            for (line,) in db.execute("SELECT line FROM records ORDER BY place LIMIT ?", (count,)):
+            for (line,) in db.execute("SELECT line FROM records ORDER BY place LIMIT ? OFFSET ?", (count, after)):
                 number += 1
                 yield line if isinstance(line, bytes) else str(line).encode()
     except sqlite3.Error as error:

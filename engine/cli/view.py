@@ -8,7 +8,6 @@ from typing import Final
 from looplatch.audit.errors import LogDamaged
 from looplatch.audit.log import Log, as_it_is
 from looplatch.audit.payloads import payloads_of
-from looplatch.audit.places import SQLITE_SUFFIXES
 from looplatch.cli.exits import Exit
 from looplatch.cli.output import write
 from looplatch.cli.screen import Screen, Style
@@ -33,8 +32,6 @@ def perform(given: argparse.Namespace) -> Exit:
             raise UsageError("-o", "a page that is served is not written", "Leave out -o or --serve")
         if not log.is_file():
             raise UsageError("log", f"{log} is no file", "Give the path of a log")
-        if log.suffix.lower() in SQLITE_SUFFIXES:
-            raise UsageError("--serve", f"{log} is a database, which cannot be followed", "Leave out --serve")
         return asyncio.run(_serve(log, given.port))
     if given.port:
         raise UsageError("--port", "no server was asked for", "Add --serve, or leave out --port")

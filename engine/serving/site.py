@@ -16,8 +16,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import attrs
 
-from looplatch.audit.payloads import FilePayloads, payloads_of
-from looplatch.serving.tail import Replaced, Tail
+from looplatch.audit.payloads import payloads_of
+from looplatch.audit.places import place_of
+from looplatch.serving.tail import Replaced, awaited, tail_of
 from looplatch.verification import verify
 
 MOST: Final = 4 << 20  # bytes of payloads in one answer, but for the first
@@ -43,9 +44,10 @@ class Site:
         self.token = secrets.token_urlsafe(18)
         self._log = log
         self._page = page.encode()
-        self._tail = Tail(log)
-        self._payloads = FilePayloads(payloads_of(log))
-        self._payloads_size = 0
+        self._tail = tail_of(log)
+        self._place = place_of(log)
+        self._payloads = self._place.payloads
+        self._payloads_at: object = None  # how large the files were when the payloads were looked through
         self._reading = asyncio.Lock()  # payloads, and the verifier, one request at a time
         self._verdict: tuple[object, bytes] = (None, b"")
 
@@ -72,11 +74,11 @@ class Site:
             case "":
                 return Answer(type="text/html; charset=utf-8", content=self._page)
             case "records" if _PLACE(asked.get("after", "")):
-                piece = await self._tail.after(int(asked["after"]))
+                piece = await awaited(self._tail, int(asked["after"]))
                 if not piece.lines:
                     return Answer(status=204)
-                more = ("x-more", "yes" if piece.more else "no")
-                return Answer(type="application/octet-stream", content=piece.lines, headers=(more,))
+                headers = (("x-next", str(piece.next)), ("x-more", "yes" if piece.more else "no"))
+                return Answer(type="application/octet-stream", content=piece.lines, headers=headers)
             case "payloads":
                 wanted = asked.get("of", "").split(",")
                 if len(wanted) > _AT_ONCE or not all(map(_COMMITMENT, wanted)):
@@ -105,18 +107,23 @@ class Site:
 
     def _payload(self, commitment: str) -> bytes | None:
         kept = self._payloads.find(commitment)
-        if kept is None and (size := _size(self._payloads.path)) != self._payloads_size:
-            self._payloads, self._payloads_size = FilePayloads(self._payloads.path), size
+        if kept is None and (sizes := self._sizes()) != self._payloads_at:
+            self._payloads, self._payloads_at = self._place.payloads, sizes
             kept = self._payloads.find(commitment)
         return None if kept is None else kept[1]
 
     def _judged(self) -> bytes:
         """The report of the verifier as JSON; the same as before where nothing was written since."""
-        sizes = (_size(self._log), _size(self._payloads.path))
+        sizes = self._sizes()
         if sizes != self._verdict[0]:
             report: dict[str, Any] = attrs.asdict(verify(self._log))
             self._verdict = (sizes, json.dumps(report).encode())
         return self._verdict[1]
+
+    def _sizes(self) -> tuple[int, ...]:
+        """How large the files of the log are: while none of them grows, nothing was written."""
+        beside = (payloads_of(self._log), self._log.with_name(f"{self._log.name}-wal"))
+        return tuple(map(_size, (self._log, *beside)))
 
 
 def _refusal(status: int, why: str, *headers: tuple[str, str]) -> Answer:

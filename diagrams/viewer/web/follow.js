@@ -1,4 +1,4 @@
-/** Following a log that is being written: the server is asked for what came after the bytes that are here. */
+/** Following a log that is being written: the server is asked for what came after the lines that are here. */
 
 import { lines } from "./bytes.js";
 import { part } from "./element.js";
@@ -11,7 +11,7 @@ export async function follow(viewer) {
   const sign = part("live");
   sign.hidden = false;
   let at = 0;
-  let judged = -1; // the bytes that the last verdict was about
+  let judged = -1; // where the log ended that the last verdict was about
   for (let failures = 0; failures < TRIES; ) {
     try {
       const answer = await fetch(`records?after=${at}`);
@@ -21,7 +21,7 @@ export async function follow(viewer) {
       sign.textContent = "live";
       if (answer.status === 200) {
         const bytes = new Uint8Array(await answer.arrayBuffer());
-        at += bytes.length;
+        at = Number(answer.headers.get("x-next"));
         viewer.add(lines(bytes));
       }
       const caughtUp = answer.status === 204 || answer.headers.get("x-more") === "no";
