@@ -22,7 +22,7 @@ pytestmark = pytest.mark.browser
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a page for each of the logs. They are made first: a browser's event loop holds the thread."""
     folder = tmp_path_factory.mktemp("<img src=x onerror=alert(0)>")
-    for make in (viewed.ordinary, viewed.hostile, viewed.long, viewed.wrong):
+    for make in (viewed.ordinary, viewed.hostile, viewed.long, viewed.rewritten, viewed.wrong):
         log = folder / f"{make.__name__}.jsonl"
         make(log)
         assert main(["view", str(log)]) == 0
@@ -120,6 +120,19 @@ def test_the_conversation_is_that_of_the_chosen_record(ordinary: Shown) -> None:
     assert "Both are read." in ordinary.text("#panel-conversation article:last-of-type")
     ordinary.press("Home")
     assert ordinary.page.locator("#panel-conversation article").count() == 0
+
+
+def test_the_conversation_follows_what_leaves_and_what_grows(profile: BrowserContext, logs: Path) -> None:
+    """Forwards and backwards: how many blocks each message has, after records that join, leave and extend."""
+    shown = show(profile, logs / "rewritten.html")
+    shown.page.click("#tab-conversation")
+    for seq, blocks in ((1, [1]), (3, [1, 2]), (4, [2]), (5, [3]), (4, [2]), (3, [1, 2]), (0, []), (5, [3])):
+        shown.page.fill("#seq", str(seq))
+        shown.press("Enter")
+        found = [article.locator(".block").count() for article in shown.page.locator("article").all()]
+        assert found == blocks, seq
+    assert "1 bytes, not kept with this log" in shown.text("article .absent >> nth=0")
+    assert shown.text("#outcome") == "open in prepare"
 
 
 def test_tokens_and_verdict_have_their_panels(ordinary: Shown) -> None:

@@ -12,7 +12,8 @@ from looplatch.states.record import commitment
 from looplatch.testing import error, reply, text, thinking, tool_use
 from tests.forge import Forge, result, sealed
 from tests.forge import encode as encoded
-from tests.forged_runs import complete, respond, streaming
+from tests.forge import text as said
+from tests.forged_runs import begun, complete, respond, streaming
 from tests.playing import echo, play, saying, tool_named
 
 MARKUP = "<script>alert(1)</script></script><script>alert(2)</script><!--<script><img src=x onerror=alert(3)>-->"
@@ -61,7 +62,7 @@ def hostile(path: Path) -> None:
     record["blocks"] = [{"type": "text", **kept}, {"type": MARKUP, **kept, "name": HOSTILE}]
     with path.open("ab") as file:
         file.write(encoded(sealed(record)) + b"\n")
-        file.write(b'{"kind":"__proto__","seq":"<img src=x>","change":[1],"guards":{"a":1},"fields":7}\n')
+        file.write(b'{"kind":"__proto__","a":"' + MARKUP.encode() + b'","change":[1],"guards":{"a":1},"fields":7}\n')
         file.write(b'{"kind":"transition","source":{"a":1},"event":[],"guards":[[],7],"change":{"__proto__":1}}\n')
         file.write(b"\xff\xfe " + MARKUP.encode() + b"\n")
         file.write(b"[" * 5_000 + b"\n")
@@ -77,9 +78,9 @@ def long(path: Path, turns: int = 833) -> None:
         calls = tuple(f"call-{turn}-{number}" for number in range(8))
         failed = turn % 100 == 7
         asked = forge.ask()
-        for number, begun in enumerate([forge.tool(name) for name in calls]):
+        for number, started in enumerate([forge.tool(name) for name in calls]):
             forge.wait(number)
-            forge.did(begun, is_error=failed and number == 0)
+            forge.did(started, is_error=failed and number == 0)
         forge.told(asked, "tool_use", 10)
         respond(forge, "tool_use", calls, started=8)
         forge.send(on.ToolsRequested(calls=8))
@@ -87,6 +88,15 @@ def long(path: Path, turns: int = 833) -> None:
         forge.send(on.ToolsAnswered(results=8, errors=int(failed)))
         forge.send(on.ContextReady(tokens=200, window=200_000))
     complete(forge)
+    path.write_bytes(b"".join(forge.lines()))
+
+
+def rewritten(path: Path) -> None:
+    """A run that was begun: a message leaves its history, and another one is made longer."""
+    forge = begun()
+    forge.join("assistant", said("b"), said("c"))
+    forge.leave(0)
+    forge.extend("assistant", said("d"))
     path.write_bytes(b"".join(forge.lines()))
 
 
