@@ -30,6 +30,7 @@ SMALL = 9.0
 CALLS = 14  # model calls in a row, about
 ROWS = 8  # at most
 TICKS = 9  # in a row, about
+_SECOND = 1_000_000_000
 CLOSE = 3.0  # pixels in which the same sign is drawn once
 
 GROUPS: tuple[tuple[str, tuple[Role, ...]], ...] = (
@@ -301,10 +302,9 @@ def _waited(ns: int) -> str:
 
 
 def _clock(time: int, step: int) -> str:
-    if step % 1_000_000_000 == 0:
-        seconds = time // 1_000_000_000
-        minutes, seconds = divmod(seconds, 60)
+    if step % _SECOND == 0:
+        minutes, seconds = divmod(time // _SECOND, 60)
         return f"{minutes}:{seconds:02} min" if minutes else f"{seconds} s"
-    if step % 1_000_000 == 0:
-        return f"{time // 1_000_000:,} ms"
-    return f"{time / 1_000_000:,.3f}".rstrip("0").rstrip(".") + " ms"
+    if time >= _SECOND and step >= _SECOND // 100:
+        return f"{time / _SECOND:g} s"
+    return f"{time / 1_000_000:,.6f}".rstrip("0").rstrip(".") + " ms"

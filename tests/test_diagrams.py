@@ -20,6 +20,7 @@ from looplatch.states.reasons import Continue, Terminal
 from looplatch.states.state import State
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table, Transition
+from looplatch.verification import verify
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -172,8 +173,14 @@ def test_the_committed_files_are_current() -> None:
 
 def test_the_readme_shows_the_current_diagram() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "diagrams/agent_loop.svg" in readme
+    for shown in ("agent_loop", "example_run", "example_sequence", "example_timeline"):
+        assert f"(diagrams/{shown}.svg)" in readme
     assert readme == with_diagram(readme)
+
+
+def test_the_example_is_a_run_that_verifies() -> None:
+    report = verify(ROOT / "diagrams" / "example_run.jsonl")
+    assert (report.ok, report.status) == (True, "sealed"), str(report)
 
 
 def test_an_outdated_mermaid_block_is_replaced() -> None:
@@ -281,7 +288,7 @@ def test_the_files_do_not_depend_on_the_process(tmp_path: Path) -> None:
             check=True,
         )
         printed.append([Path(line).name for line in done.stdout.splitlines()])
-    assert printed == [["agent_loop.mmd", "agent_loop.dot", "agent_loop.svg", "agent_loop.txt", "README.md"], []]
+    assert printed == [[*rendered(), "README.md"], []]
     assert {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()} == rendered()
     assert (tmp_path / "README.md").read_text(encoding="utf-8") == f"```mermaid\n{render()}```\n"
 

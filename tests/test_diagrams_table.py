@@ -106,7 +106,7 @@ def test_mermaid_colours_each_of_the_six_reasons() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", rendered())
+@pytest.mark.parametrize("name", [name for name in rendered() if name.startswith("agent_loop")])
 def test_every_strategy_and_terminal_reason_is_named(name: str) -> None:
     picture = rendered()[name]
     for meaning in (*Strategy, *Continue, *{row.terminal for row in TABLE.rows if row.terminal}):
