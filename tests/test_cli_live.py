@@ -3,6 +3,7 @@
 import io
 from typing import Any
 
+import attrs
 import pytest
 
 from looplatch.audit import Log, MemoryLog
@@ -66,6 +67,18 @@ def test_a_terminal_shows_text_piece_by_piece_and_once(monkeypatch: pytest.Monke
     view.show(answer(TextBlock(text="Hello \x1b[31mworld")))
     view.show(answer(TextBlock(text="whole")))
     assert out.getvalue() == "Hello world\nwhole\n"
+
+
+def test_what_a_sub_agent_writes_is_shown_when_it_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It writes beside the model: piece by piece the two texts would be mixed up."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    out = Terminal80()
+    view = LiveView(Screen(out))
+    view.show(attrs.evolve(START, parent_tool_use_id="t1"))
+    view.show(attrs.evolve(delta("below"), parent_tool_use_id="t1"))
+    assert out.getvalue() == ""
+    view.show(attrs.evolve(answer(TextBlock(text="below")), parent_tool_use_id="t1"))
+    assert out.getvalue() == "below\n"
 
 
 def test_elsewhere_whole_blocks_are_shown_as_lines() -> None:

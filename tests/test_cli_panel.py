@@ -28,6 +28,7 @@ from looplatch.cli.screen import Screen, Style
 from looplatch.cli.status import Status
 from looplatch.messages import ToolMessage, ToolPhase, TransitionMessage
 from looplatch.states.record import Record
+from looplatch.testing import ScriptedAPI, reply, tool_use
 from tests.test_cli_live import START, STOP, answer, delta, move
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="there are no pseudo-terminals")
@@ -320,7 +321,9 @@ def in_terminal(tmp_path: Path) -> Generator[Callable[..., tuple[int, list[str],
     """Run the command line in a pseudo-terminal; gives the exit code, what the terminal shows, and the raw output."""
     processes: list[subprocess.Popen[bytes]] = []
 
-    def run(columns: int, *arguments: str, stop_at: bytes | None = None, **env: str) -> tuple[int, list[str], str]:
+    def run(
+        columns: int, *arguments: str, stop_at: bytes | None = None, yes_at: bytes | None = None, **env: str
+    ) -> tuple[int, list[str], str]:
         leader, follower = pty.openpty()
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         clean = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
@@ -347,6 +350,9 @@ def in_terminal(tmp_path: Path) -> Generator[Callable[..., tuple[int, list[str],
             if stop_at is not None and stop_at in raw:
                 os.kill(process.pid, signal.SIGINT)  # as the terminal does for Ctrl-C
                 stop_at = None
+            if yes_at is not None and yes_at in raw:
+                os.write(leader, b"y\n")
+                yes_at = None
         os.close(leader)
         terminal = Terminal(columns, 24)
         terminal.stream.feed(raw.decode())
@@ -384,3 +390,32 @@ def test_ctrl_c_in_a_real_terminal(in_terminal: Callable[..., tuple[int, list[st
     assert "aborting; Ctrl-C again ends at once" in shown
     assert not any(row.startswith("[stream] | turn") for row in shown)
     assert any("aborted" in row for row in shown)
+
+
+def test_a_question_stands_alone_in_a_real_terminal(
+    in_terminal: Callable[..., tuple[int, list[str], str]], tmp_path: Path
+) -> None:
+    """Whoever is asked sees no panel; afterwards the view goes on below."""
+    call = tool_use("t1", "write", {"file_path": "a.txt", "content": "hello"})
+    with ScriptedAPI([reply("I write it now.", call), reply("Done.")]).serve_in_thread() as url:
+        env = {"ANTHROPIC_API_KEY": "key", "ANTHROPIC_BASE_URL": url, "NO_PROXY": "127.0.0.1", "NO_COLOR": "1"}
+        code, shown, raw = in_terminal(
+            90, "run", "Write.", "--dir", ".", "--log", "run.jsonl", "--model", "m", yes_at=b"allow it?", **env
+        )
+    assert code == Exit.GOOD
+    assert (tmp_path / "a.txt").read_text() == "hello"
+    before, _, after = raw.partition("allow it?")
+    terminal = Terminal(90, 24)
+    terminal.stream.feed(before)
+    assert terminal.shown[2:] == [
+        "I write it now.",
+        "",
+        "The model wants to call write:",
+        "  file_path: a.txt",
+        "  content: hello",
+    ]
+    assert " | turn 1 | " in after
+    assert [row for row in shown if row.startswith("allow it?")] == [
+        "allow it? [y]es, [n]o, [a]lways or ne[v]er for write, [l]ater: y"
+    ]
+    assert "Done." in shown
