@@ -30,12 +30,19 @@ def sessions(corpus: Path) -> dict[str, list[Message]]:
 
 
 class Session:
-    """Plays a session again: its model says what it said, and its tools bring what they brought."""
+    """Plays a session again: its model says what it said, and its tools bring what they brought.
 
-    def __init__(self, messages: list[Message]) -> None:
-        self.prompts = [place for place, message in enumerate(messages) if is_prompt(message)]
+    earlier: how it began, up to 45 % of the window: that is given to the first run, since nothing would be due. Where
+    the window is wide, which makes each run dear, no more than twenty things that the user said are played.
+    """
+
+    def __init__(self, messages: list[Message], window: int) -> None:
+        prompts = [place for place, message in enumerate(messages) if is_prompt(message)]
+        start = max(place for place in prompts if weigh_all(messages[:place]) <= 0.45 * window)
+        self.earlier = messages[:start]
+        self._prompts = [place for place in prompts if place >= start][: max(20, 600_000 // window)]
         self._messages = messages
-        self._answers = iter([message for message in messages if message["role"] == "assistant"])
+        self._answers = iter([message for message in messages[start:] if message["role"] == "assistant"])
         blocks = [block for message in messages for block in message["content"]]
         self._results = {block["tool_use_id"]: block for block in blocks if block["type"] == "tool_result"}
         self.names = {block["name"] for block in blocks if block["type"] == "tool_use"}
@@ -56,7 +63,7 @@ class Session:
 
     def said(self) -> Iterator[list[dict[str, Any]]]:
         """What the user said, turn by turn."""
-        for place in self.prompts:
+        for place in self._prompts:
             yield [block for block in self._messages[place]["content"] if block["type"] != "tool_result"]
 
 
@@ -78,8 +85,9 @@ def is_prompt(message: Message) -> bool:
 
 async def replayed(messages: list[Message], window: int) -> tuple[Session, ScriptedAPI, list[Run]]:
     """The session as one run after the other, each of which goes on from where the one before it ended."""
-    session = Session(messages)
-    api = ScriptedAPI(session, window=window, strict=window <= STRICTLY)
+    session = Session(messages, window)
+    thoughts = [block for message in session.earlier for block in message["content"] if block["type"] == "thinking"]
+    api = ScriptedAPI(session, window=window, strict=window <= STRICTLY, known=thoughts)
     runs: list[Run] = []
     async with api.client() as client:
         loop = Loop(
@@ -92,7 +100,7 @@ async def replayed(messages: list[Message], window: int) -> tuple[Session, Scrip
             limits=Limits(max_turns=2_000),
             compression=Compression(span_exchanges=4),
         )
-        history: list[Message] = []
+        history = session.earlier
         for said in session.said():
             run = loop.run([*history, {"role": "user", "content": said}])
             await run
