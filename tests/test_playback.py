@@ -13,13 +13,16 @@ from looplatch.audit.payloads import MemoryPayloads
 from looplatch.hooks import StopContext, ToolsContext
 from looplatch.playback import CannotReplay, Playback, RunDiffers
 from looplatch.states.record import Kind
+from looplatch.telling import explain
 from looplatch.telling.fields import list_in
 from looplatch.testing import FakeClock, ScriptedAPI, error, failing, reply, scripts, text, tool_use
 from tests.playing import MODEL, echo, play, saying, scripted
 from tests.recovering import Model, files, meet, reads
+from tests.resuming import cut_after
 from tests.stories import STORIES, Story
 from tests.suspending import resumed
 from tests.tales import TALES, Tale
+from tests.test_resume_cuts import taken_up
 from tests.test_scripts import LIMITS, MANNERS, VERDICTS, Misbehaving, drawn, stop_hook
 
 
@@ -314,6 +317,33 @@ def test_a_sub_agent_answers_as_recorded() -> None:
     log, outcome = asyncio.run(main())
     assert outcome.ok, str(outcome)
     assert outcome.moves == len(log.transitions)
+
+
+def test_a_sub_agent_that_waited_is_refused_by_name() -> None:
+    async def main() -> Log:
+        inner = ScriptedAPI([reply(tool_use("u1", "deploy", {}))])
+        outer = ScriptedAPI([reply(tool_use("t1", "research", {"prompt": "What?"}))])
+        own: dict[str, Any] = {"tools": [echo("deploy")], "rules": [Rule("ask", "deploy")]}
+        async with scripted(inner, **own) as sub, outer.client() as client:
+            loop = Loop(model=MODEL, client=client, tools=[sub.as_tool("research", "Looks things up.")])
+            run = loop.run("Go.")
+            await run
+            return run.log
+
+    log = asyncio.run(main())
+    assert any("waits for" in one.text for turn in explain(log).turns for one in turn.told)
+    with pytest.raises(CannotReplay, match="a sub-agent waited for an approval"):
+        replayed(log)
+
+
+@pytest.mark.parametrize("tale", TALES, ids=lambda tale: tale.name)
+def test_a_run_that_was_cut_and_taken_up_again_plays_again(tale: Tale) -> None:
+    script, watch = tale.script()
+    whole = play(script, watch=watch, known=tale.known, **tale.options([])).log
+    begun = next(place for place, record in enumerate(whole.records) if record.kind is Kind.TRANSITION)
+    for count in range(begun + 1, len(whole), max(9, len(whole) // 5)):
+        log = taken_up(tale, cut_after(whole, count), []).run.log
+        assert same(log, **tale.options([])).moves > 0
 
 
 # --- what cannot be played

@@ -8,6 +8,7 @@ import attrs
 from looplatch.contents import Contents
 from looplatch.hooks import Allow, Deny
 from looplatch.playback.report import CannotReplay
+from looplatch.recovery.past import SUSPENDED
 from looplatch.recovery.resume import CannotResume
 from looplatch.states.record import Kind, Record
 from looplatch.telling.fields import list_in, object_in
@@ -104,11 +105,14 @@ def calls_of(records: Sequence[Record], *classes: str) -> Iterator[Call]:
 
 
 def check_contents(records: Sequence[Record], contents: Contents) -> None:
-    """Raise CannotReplay where a content that is needed is not kept."""
+    """Raise CannotReplay where a content that is needed is not kept, or stands in another log."""
     if records[0].get("payloads") != "keep":
         problem = "its log keeps no contents (payloads='digest')"
         raise CannotReplay(problem, "Record the run with payloads='keep', which is the default")
     for record in records:
+        if record.kind is Kind.EFFECT_END and record["class"] == "tool" and record["outcome"] == SUSPENDED:
+            problem = f"record {record.seq}: a sub-agent waited for an approval, and its own run is not played"
+            raise CannotReplay(problem, "Play the logs of its sub-agents instead, each through its own loop")
         for wanted in _needed(record):
             try:
                 contents.payload(wanted)

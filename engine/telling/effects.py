@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from looplatch.states.record import Record
-from looplatch.telling.fields import object_in
+from looplatch.telling.fields import list_in, object_in
 from looplatch.telling.moves import counted, seconds
 from looplatch.telling.quotes import Quotes
 
@@ -47,6 +47,11 @@ def ended(begin: Record, end: Record, quotes: Quotes) -> str | None:
         case "tool":
             said = quotes.block({"commitment": end.get("result"), "bytes": end.get("bytes") or 0})
             odd = ", and left running" if end.get("abandoned") else ""
+            if (child := end.get("child")) is not None:
+                odd += f" by the run {child.get('run')}"
+            if end.get("awaited") is not None:
+                waited = ", ".join(map(str, list_in(end, "awaited")))
+                return f"ran {_call(begin, quotes)}: its own run{odd.removeprefix(' by the run')} waits for {waited}"
             return f"ran {_call(begin, quotes)}: {str(outcome).replace('_', ' ')}{odd}: {said}"
         case "hook" if outcome in ("ok", "Allow", "Pass"):
             return f"the hook {begin['name']} ({begin['point']}) was asked: {_of_no_concern(outcome)}"

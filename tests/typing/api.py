@@ -1,5 +1,6 @@
 """The public names as a typed program uses them. Checked by mypy and pyright, never run."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, assert_type
 
@@ -9,11 +10,15 @@ import looplatch
 from looplatch.audit import Log
 from looplatch.blocks import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from looplatch.diagrams import render
+from looplatch.export import export
+from looplatch.export.live import Spans
 from looplatch.hooks import StopContext
 from looplatch.messages import Message
+from looplatch.playback import Difference, Playback
 from looplatch.states.findings import Report, Violation
 from looplatch.states.reasons import Terminal
 from looplatch.states.record import Record
+from looplatch.telling import Explanation, Parting
 from looplatch.verification import verify
 
 
@@ -124,6 +129,22 @@ def read_back() -> None:
     assert_type(report.status, Literal["sealed", "open", "suspended", "in_doubt"])
     assert_type(render(log), str)
     assert_type(render(log, format="png"), bytes)
+
+
+async def told(loop: looplatch.Loop) -> None:
+    """A log is told, compared, exported, and played through a loop again."""
+    explained = looplatch.explain("run.jsonl", turn=1)
+    assert_type(explained, Explanation)
+    assert_type(explained.turns[0].told[0].text, str)
+    compared = looplatch.diff("run.jsonl", looplatch.read("other.jsonl"))
+    assert_type(compared.same, bool)
+    assert_type(compared.parting, Parting | None)
+    assert_type(export("run.jsonl", "xes"), Iterator[str])
+    outcome = await loop.replay("run.jsonl", tools="run", accept_changes=True)
+    assert_type(outcome, Playback)
+    assert_type(outcome.difference, Difference | None)
+    outcome.check()
+    looplatch.Loop(model="claude-sonnet-5", mirror=Spans())
 
 
 def mended() -> None:
