@@ -137,3 +137,30 @@ def test_so_it_is_after_a_callers_edit_between_two_runs(first: list[Any], second
         watch.compare(api)
 
     asyncio.run(play())
+
+
+SECRET = "sk-ant-api03-" + "A1b2" * 8
+TEXTS = st.sampled_from(["a plain text", f"the key is {SECRET}", f'{{"password": "{SECRET}"}}'])
+
+
+@drawn
+@given(st.lists(TEXTS, min_size=2, max_size=5))
+def test_so_it_is_where_the_log_keeps_no_secrets(texts: list[str]) -> None:
+    """The run itself knows them, and sends them; one that goes on from its log knows what the log has of them."""
+
+    async def play() -> None:
+        told = [reply(said, tool_use(f"t{n}", "read", {"said": said})) for n, said in enumerate(texts)]
+        watch = Watched([*told, reply("Done.")])
+        api = ScriptedAPI(watch.items())
+        async with scripted(api, tools=[echo("read")]) as loop:
+            first = watch.run = loop.run(texts[0], pause_after=["orchestrate"])
+            await first
+            assert (SECRET in str(first.messages)) is (SECRET in texts[0])
+            run = watch.run = loop.resume(first.log, accept_changes=True)
+            await run
+            assert run.result is not None
+            assert run.result.terminal == "answered", run.result.error
+        assert watch.compare(api) == len(texts) + 1
+        assert SECRET not in str(run.log.messages)
+
+    asyncio.run(play())
