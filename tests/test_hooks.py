@@ -1,11 +1,24 @@
 """Hooks around tools, and others, that fail or hang: the run ends, and what is said stays true."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from looplatch import Allow, Ask, Deny, Hooks, Rule, Run, ToolMessage, ToolResultBlock, UsageError, UserMessage
+from looplatch import (
+    Allow,
+    Ask,
+    AssistantMessage,
+    Deny,
+    Hooks,
+    Rule,
+    Run,
+    ToolMessage,
+    ToolResultBlock,
+    UsageError,
+    UserMessage,
+)
 from looplatch.hooks import ToolCallContext, ToolOutcomeContext
 from looplatch.messages import Message
 from looplatch.testing import FakeClock, ScriptedAPI, failing, reply, stalled, tool_use
@@ -36,6 +49,16 @@ def deciding(verdict: Allow | Deny) -> Hooks:
         return verdict if call.read_only else Allow()
 
     return Hooks(before_tool=before_tool)
+
+
+def when_asked(name: str, event: asyncio.Event) -> Callable[[Message, Run], None]:
+    """What sets the event when the model has asked for the tool of that name."""
+
+    def watch(message: Message, run: Run) -> None:
+        if isinstance(message, AssistantMessage) and any(getattr(b, "name", None) == name for b in message.content):
+            event.set()
+
+    return watch
 
 
 def outcomes(play: Play) -> list[str]:
@@ -100,10 +123,13 @@ def test_an_edited_input_that_json_cannot_say_is_a_failure_of_the_hook(given: An
 
 @pytest.mark.parametrize("raised", [Broken, KeyboardInterrupt])
 def test_the_outcome_of_a_call_stands_when_the_hook_after_it_raises(raised: type[BaseException]) -> None:
+    both = asyncio.Event()
+
     async def after_tool(call: ToolOutcomeContext) -> None:
+        await both.wait()
         raise raised
 
-    told = play(BOTH[:1], tools=[READ, WRITE], hooks=Hooks(after_tool=after_tool))
+    told = play(BOTH[:1], tools=[READ, WRITE], hooks=Hooks(after_tool=after_tool), watch=when_asked("write", both))
     assert isinstance(told.error, raised)
     assert told.result.terminal == "internal_error"
     read, write = told.last["content"]
@@ -269,11 +295,19 @@ def test_an_abort_while_permission_is_asked_for_leaves_the_call_not_started() ->
 
 
 def test_a_consumer_that_aborts_when_it_is_told_of_a_denial_gets_one_result_per_call() -> None:
+    both = asyncio.Event()
+    asked = when_asked("write", both)
+
+    async def before_tool(call: ToolCallContext) -> Deny:
+        await both.wait()
+        return Deny("no")
+
     def watch(message: Message, run: Run) -> None:
+        asked(message, run)
         if isinstance(message, ToolMessage) and message.cause == "denied":
             run.abort()
 
-    told = play(BOTH[:1], tools=[READ, WRITE], hooks=deciding(Deny("no")), watch=watch)
+    told = play(BOTH[:1], tools=[READ, WRITE], hooks=Hooks(before_tool=before_tool), watch=watch)
     assert told.result.terminal == "aborted"
     first, second = told.last["content"]
     assert first["content"].startswith("denied")
