@@ -17,48 +17,8 @@ from looplatch.states.state import State
 from looplatch.states.table import COUNTERS, TABLE
 from looplatch.states.transition import Table, Transition
 from looplatch.states.trouble import TroubleKind
-from tests.drawn import events, of
-
-SMALL = st.integers(0, 4)
-BUDGET = st.none() | st.integers(1, 4_000)
-
-
-@st.composite
-def contexts(draw: st.DrawFn) -> Context:
-    """Any context whose counters are within their bounds."""
-    limits = Limits(
-        max_turns=draw(st.integers(1, 4)),
-        max_attempts=draw(SMALL),
-        max_output_recoveries=draw(SMALL),
-        max_blocks=draw(st.integers(1, 4)),
-        max_pauses=draw(SMALL),
-        max_low_progress=draw(st.integers(1, 4)),
-        max_continuations=draw(SMALL),
-        breaker_threshold=draw(st.integers(1, 4)),
-        output_target=draw(BUDGET),
-        max_total_tokens=draw(BUDGET),
-        max_cost_usd=draw(st.none() | st.sampled_from([0.000_1, 0.002, 1.0])),
-        max_delay_ms=draw(st.sampled_from([0, 1_000, 600_000])),
-    )
-    plain = Context(limits=limits)
-    counters: dict[str, Any] = {
-        counter.name: draw(st.integers(counter.start, max(counter.start, counter.bound_in(plain))))
-        for counter in COUNTERS
-    }
-    totals = st.integers(0, 2_500)
-    return Context(
-        limits=limits,
-        **counters,
-        reason=draw(st.none() | st.sampled_from(list(Continue))),
-        trouble=draw(st.none() | st.sampled_from(list(TroubleKind))),
-        sealed=draw(st.booleans()),
-        summary_pending=draw(st.booleans()),
-        input_tokens=draw(totals),
-        output_tokens=draw(totals),
-        cache_read_tokens=draw(totals),
-        cache_write_tokens=draw(totals),
-        cost_micro_usd=draw(totals),
-    )
+from looplatch.testing import contexts, events
+from looplatch.testing import events_of as of
 
 
 def holding(table: Table, state: State, context: Context, event: Event) -> list[str]:

@@ -45,7 +45,7 @@ def test_another_name_is_an_attribute_error() -> None:
 def test_it_shares_no_code_with_what_it_tests() -> None:
     allowed = ("looplatch.testing", "looplatch.states.errors")
     for file in (Path(__file__).parent.parent / "engine/testing").glob("*.py"):
-        if file.name == "conformance.py":  # it is tests, of what looplatch.audit asks for
+        if file.name in ("conformance.py", "checks.py", "plugin.py", "walks.py"):  # tests of logs, and of tables
             continue
         for line in file.read_text("utf-8").splitlines():
             words = line.split()

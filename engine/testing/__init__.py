@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from looplatch.testing.api import ScriptedAPI
     from looplatch.testing.background import serve_in_process, serve_in_thread
     from looplatch.testing.blocks import Block, block, redacted_thinking, server_tool_use, text, thinking, tool_use
+    from looplatch.testing.checks import assert_matches, assert_valid, check_log
     from looplatch.testing.clock import FakeClock
     from looplatch.testing.conformance import AuditLogConformance
     from looplatch.testing.errors import ScriptError
     from looplatch.testing.exchange import Exchange, ReceivedRequest
     from looplatch.testing.rules import refusal
     from looplatch.testing.strategies import scripts
+    from looplatch.testing.walks import TableWalk, contexts, events, events_of
 
 __all__ = [
     "Answer",
@@ -40,11 +42,18 @@ __all__ = [
     "ReceivedRequest",
     "ScriptError",
     "ScriptedAPI",
+    "TableWalk",
+    "assert_matches",
+    "assert_valid",
     "block",
+    "check_log",
+    "contexts",
     "cut",
     "disconnected",
     "error",
     "event_count",
+    "events",
+    "events_of",
     "failing",
     "raw",
     "recorded",
@@ -66,12 +75,14 @@ _NAMES_OF_MODULE = {
     "api": "ScriptedAPI",
     "background": "serve_in_process serve_in_thread",
     "blocks": "Block block redacted_thinking server_tool_use text thinking tool_use",
+    "checks": "assert_matches assert_valid check_log",
     "clock": "FakeClock",
     "conformance": "AuditLogConformance",
     "errors": "ScriptError",
     "exchange": "Exchange ReceivedRequest",
     "rules": "refusal",
     "strategies": "scripts",
+    "walks": "TableWalk contexts events events_of",
 }
 _MODULE_OF = {name: module for module, names in _NAMES_OF_MODULE.items() for name in names.split()}
 

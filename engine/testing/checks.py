@@ -1,0 +1,100 @@
+"""Checks of a log, for tests: that it is right, and that it is the one that was recorded."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import orjson
+
+from looplatch.audit import Log, read
+from looplatch.replaying import replay
+from looplatch.states.findings import Status
+from looplatch.states.record import Record
+from looplatch.verification import verify
+
+__all__ = ["assert_matches", "assert_valid", "check_log", "comparable"]
+
+_OWN: Final = ("ts", "mono_ns", "prev", "hash", "run", "library", "sdk", "root", "commitment")
+_CHAINED: Final = ("sent", "history", "idempotency_key", "input", "edited", "result", "full", "raw")
+
+
+class HasLog(Protocol):
+    """A run, or a result: what has a log."""
+
+    @property
+    def log(self) -> Log:
+        """Its log."""
+        ...
+
+
+Subject = Log | HasLog | str | os.PathLike[str]
+
+
+def check_log(subject: Subject) -> tuple[str, ...]:
+    """What is wrong with a log, in words: broken invariants, and the first move that the machine makes otherwise.
+
+    subject: a log, the path of one, or a run. Raises UsageError for a file that cannot be read.
+    """
+    log = _log_of(subject)
+    report = verify(log)
+    if not report.ok:
+        return tuple(map(str, report.violations))
+    again = replay(log)
+    return () if again.ok else (str(again.divergence),)
+
+
+def assert_valid(subject: Subject, status: Status | None = None) -> None:
+    """Raise AssertionError, which says what is wrong, unless the log of `subject` is right.
+
+    status: how far the run must have come ("sealed", "open", "suspended", "in_doubt"); None for any.
+    """
+    log = _log_of(subject)
+    problems = check_log(log)
+    if problems:
+        raise AssertionError("the log is not valid:\n" + "\n".join(problems))
+    found = verify(log).status
+    if status is not None and found != status:
+        raise AssertionError(f"the run is {found}, not {status}")
+
+
+def assert_matches(subject: Subject, golden: str | os.PathLike[str], *, rewrite: bool = False) -> None:
+    """Raise AssertionError unless the log of `subject` tells the same as the file `golden`, but for what no two runs
+    have in common (times, hashes, the run's id, salts).
+
+    rewrite: write the file instead. Raises AssertionError, too, where there is no such file.
+    """
+    lines = [orjson.dumps(one, option=orjson.OPT_SORT_KEYS) for one in comparable(_log_of(subject).records)]
+    file = Path(golden)
+    if rewrite:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"".join(line + b"\n" for line in lines))
+        return
+    if not file.is_file():
+        raise AssertionError(f"there is no {file}; write it with --looplatch-rewrite (or rewrite=True)")
+    wanted = file.read_bytes().splitlines()
+    for place, (is_, was) in enumerate(zip(lines, wanted, strict=False), 1):
+        if is_ != was:
+            raise AssertionError(f"{file}, line {place}: recorded {was.decode()}, found {is_.decode()}")
+    if len(lines) != len(wanted):
+        raise AssertionError(f"{file} has {len(wanted)} records, the log has {len(lines)}")
+
+
+def comparable(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    """What of each record two runs of the same script have in common."""
+    for record in records:
+        yield {name: _stripped(value) for name, value in record.data.items() if name not in (*_OWN, *_CHAINED)}
+
+
+def _stripped(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_stripped(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, dict):
+        return {k: _stripped(v) for k, v in value.items() if k not in ("commitment", "raw")}  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+def _log_of(subject: Subject) -> Log:
+    if isinstance(subject, Log):
+        return subject
+    return read(subject) if isinstance(subject, str | os.PathLike) else subject.log
