@@ -107,7 +107,10 @@ AFTERWARDS: list[tuple[State, dict[str, Any], Event, dict[str, Any]]] = [
     (ORCHESTRATE, TANGLED, on.ToolsAnswered(results=1, **SPENT), {**NEW_TURN, **SPENT}),
     (ORCHESTRATE, {"turn": 100}, on.ToolsAnswered(results=1, **SPENT), SPENT),
     (RECOVER, {**TANGLED, "drained": 0}, named(TroubleKind.OVERFLOW, staged=1), {**MENDED, "drained": 1}),
-    (RECOVER, {**TANGLED, "compact_tried": 0}, on.HistorySummarised(tokens_before=9, tokens_after=8), {**MENDED, "breaker": 0}),
+    (
+        RECOVER, {**TANGLED, "compact_tried": 0}, on.HistorySummarised(tokens_before=9, tokens_after=8),
+        {**MENDED, "breaker": 0},
+    ),
     (RECOVER, {}, failed(), {**SPENT, "attempts": 2, "breaker": 2}),
     (RECOVER, {}, failed(delay_ms=700_000), {**SPENT, "breaker": 2}),
     (RECOVER, {"breaker": 3}, failed(), {**SPENT, "breaker": 3}),
