@@ -191,7 +191,8 @@ def mutants(row: Transition) -> Iterator[tuple[str, Table]]:
         values: tuple[Any, ...] = getattr(row, field)
         for place, value in enumerate(values):
             rest = (*values[:place], *values[place + 1 :])
-            yield f"without {field} {value}", with_row(row, attrs.evolve(row, **{field: rest}))
+            changes: dict[str, Any] = {field: rest}
+            yield f"without {field} {value}", with_row(row, attrs.evolve(row, **changes))
     if row.adds:
         yield "adds nothing", with_row(row, attrs.evolve(row, adds=False))
     for place, command in enumerate(row.commands):
