@@ -8,6 +8,7 @@ then moves.
 from collections import deque
 from collections.abc import Sequence
 
+from looplatch.hooking import show_move
 from looplatch.machine import Cursor, Machine
 from looplatch.messages import TransitionMessage
 from looplatch.performer import Performer, Step
@@ -17,6 +18,7 @@ from looplatch.states.context import Context
 from looplatch.states.errors import RefusedEvent
 from looplatch.states.event import Event
 from looplatch.states.reasons import Terminal
+from looplatch.states.record import Record
 from looplatch.states.state import State
 from looplatch.workplace import Workplace
 
@@ -35,6 +37,7 @@ class Driver:
         self._commands: deque[Command] = deque()
         self._step: Step | None = None
         self._pausing = False  # a state was entered or left at which the caller wants to look
+        self._unshown: deque[Record] = deque()  # moves that the hook has not seen
 
     def restore(self, state: State, context: Context, terminal: Terminal | None) -> None:
         """Stand where an earlier process left the run; one that has ended is only finished."""
@@ -87,11 +90,18 @@ class Driver:
             self._pausing |= moved and move.source in self.at.pauses.after
         self.at.outbox.push(TransitionMessage(record=record))
         if self.at.plan.hooks.on_transition is not None:
-            self.at.plan.hooks.on_transition(record)
+            self._unshown.append(record)
+
+    def _show(self) -> None:
+        """Show the hook its moves. Those of the opening wait for the first step: the run can end by what it raises."""
+        hook = self.at.plan.hooks.on_transition
+        while hook is not None and self._unshown:
+            show_move(hook, self._unshown.popleft())
 
     async def advance(self) -> None:
         """Perform until there is something to hand out, or nothing is left to do."""
         outbox = self.at.outbox
+        self._show()
         while not outbox:
             if self._step is None:
                 if not self._commands:
@@ -106,6 +116,7 @@ class Driver:
                 return
             self._step = None
             self.send(event)
+            self._show()
 
     async def _pause(self) -> None:
         """Rest in this state: what was begun ends, and nothing else is performed until the run is resumed."""
@@ -114,6 +125,7 @@ class Driver:
         self._pausing = False
         self.send(on.RunPaused())
         self._commands.clear()
+        self._show()
 
     async def end(self, event: Event) -> None:
         """End the run by an event from outside: the tools first, then the history, then the move."""
@@ -122,6 +134,7 @@ class Driver:
         await self.performer.stop(self.state)
         self.send(event)
         self._commands.clear()
+        self._show()
 
     def _begin(self, command: Command) -> Step | None:
         return self.performer.begin(command, self.context, self._event)

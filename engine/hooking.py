@@ -1,17 +1,37 @@
 """Hooks, called on a leash: whatever they do, the run can end."""
 
+import inspect
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
 from looplatch.hooks import hook_name
 from looplatch.ports import Clock
+from looplatch.states.errors import HookMisbehaved
+from looplatch.states.record import Record
 from looplatch.tools import AbortSignal
 from looplatch.tools.leash import leashed
 
 
 class HookLeft(Exception):
     """The hook was asked to end, and is not waited for any more."""
+
+
+def begun(hook: Callable[[Any], Awaitable[Any]], about: object) -> Awaitable[Any]:
+    """What is to be awaited of a hook. Raises HookMisbehaved where that is nothing, and what the hook raises."""
+    awaited: object = hook(about)
+    if not inspect.isawaitable(awaited):
+        raise HookMisbehaved(hook_name(hook), awaited, "an awaitable: make it an async function")
+    return awaited
+
+
+def show_move(hook: Callable[[Record], object], record: Record) -> None:
+    """Show the record of a move to `Hooks.on_transition`. Raises HookMisbehaved where that wants to be awaited."""
+    shown = hook(record)
+    if inspect.isawaitable(shown):
+        if inspect.iscoroutine(shown):
+            shown.close()
+        raise HookMisbehaved(hook_name(hook), shown, "at once: it is no async function")
 
 
 async def call_hook(
@@ -23,7 +43,10 @@ async def call_hook(
     it has not ended within the grace that tools have.
     """
     ending = await leashed(
-        partial(hook, about), abort=abort or AbortSignal(), timer=clock.call_later, name=f"hook {hook_name(hook)}"
+        partial(begun, hook, about),
+        abort=abort or AbortSignal(),
+        timer=clock.call_later,
+        name=f"hook {hook_name(hook)}",
     )
     if ending.cancelled is not None:
         raise ending.cancelled

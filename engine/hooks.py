@@ -1,5 +1,6 @@
 """Hooks: the caller's own code at the points where a run asks it."""
 
+import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Protocol, cast
 
@@ -177,9 +178,9 @@ class Hooks:
     stop: asked in order when the model is done; the first that does not pass decides.
     on_transition: shown the record of each move after it is written; it can change nothing.
 
-    Any other hook that raises ends the run as `internal_error`, and its exception is raised to the caller. One that is
-    asked when the run is ended is cancelled.
-    Raises UsageError for what is no function.
+    Any other hook that raises ends the run as `internal_error`, and its exception is raised to the caller; so does one
+    that returns what it may not, by HookMisbehaved. One that is asked when the run is ended is cancelled.
+    Raises UsageError for what is no function, and for an on_transition that is async.
     """
 
     before_tool: BeforeTool | None = None
@@ -194,6 +195,10 @@ class Hooks:
             hook = getattr(self, name)
             if hook is not None and not callable(hook):
                 raise UsageError(f"Hooks.{name}", f"{hook!r:.200} is no function", "Give a function")
+        moved = self.on_transition
+        if inspect.iscoroutinefunction(moved) or inspect.iscoroutinefunction(getattr(moved, "__call__", None)):  # noqa: B004
+            what = f"{hook_name(moved)} is async, and nobody would await it"
+            raise UsageError("Hooks.on_transition", what, "Give a plain function: it is called with each record")
 
 
 def hook_name(hook: object) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 from looplatch.audit import AuditError
 from looplatch.encoding import encode
+from looplatch.hooking import begun
 from looplatch.hooks import AfterTools, ToolOutcomeContext, ToolsContext, hook_name
 from looplatch.journal import named
 from looplatch.messages import SystemMessage
@@ -15,6 +16,7 @@ from looplatch.model.reading import read_answer, text_of
 from looplatch.model.spending import spending
 from looplatch.request import RequestParts
 from looplatch.states.context import TOTALS
+from looplatch.states.errors import HookMisbehaved
 from looplatch.states.record import Record
 from looplatch.tools import Outcome
 from looplatch.workplace import Workplace
@@ -52,13 +54,16 @@ class Noting:
         context = ToolsContext(run_id=self._at.journal.log.run, turn=turn, text=text, calls=shown, ask=asking)
         note, ended = None, "ok"
         try:
-            note = await hook(context)
+            said: object = await begun(hook, context)
+            if said is not None and not isinstance(said, str):
+                raise HookMisbehaved(hook_name(hook), said, "a text, or None")
+            note = said
         except asyncio.CancelledError:
             ended = "interrupted"
         except Exception as error:
             ended = type(error).__name__
         with contextlib.suppress(AuditError):  # the run's own next record meets it, too
-            self._told(record, ended, note if isinstance(note, str) else None, asking.spent, context)
+            self._told(record, ended, note, asking.spent, context)
 
     def _told(
         self, record: Record, ended: str, note: str | None, spent: Mapping[str, int], context: ToolsContext

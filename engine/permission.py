@@ -8,8 +8,10 @@ from typing import Any, cast
 import attrs
 
 from looplatch.encoding import decode, encode
+from looplatch.hooking import begun
 from looplatch.hooks import Allow, Ask, Deny, ToolCallContext, hook_name
 from looplatch.rules import decided
+from looplatch.states.errors import HookMisbehaved
 from looplatch.states.record import Record
 from looplatch.tools import Asked, Call, Denial
 from looplatch.workplace import Workplace
@@ -67,9 +69,9 @@ class Permission:
             read_only=call.read_only,
         )
         try:
-            verdict = await hook(about)
+            verdict = await begun(hook, about)
             if not isinstance(cast("object", verdict), Verdict):
-                raise TypeError(f"{hook_name(hook)} must return Allow, Deny or Ask, not {verdict!r}")
+                raise HookMisbehaved(hook_name(hook), verdict, "Allow, Deny or Ask")
         except BaseException as error:
             self._ended(call, type(error).__name__)
             raise

@@ -9,6 +9,7 @@ from looplatch.hooking import call_hook
 from looplatch.hooks import Block, Halt, Pass, StopContext, StopHook, hook_name
 from looplatch.states import events as on
 from looplatch.states.context import Context
+from looplatch.states.errors import HookMisbehaved
 from looplatch.states.event import Event
 from looplatch.workplace import Workplace
 
@@ -59,7 +60,7 @@ async def _ask(at: Workplace, hook: StopHook, name: str, context: Context, text:
     try:
         verdict: Any = await call_hook(hook, about, clock=at.plan.clock)
         if not isinstance(cast("object", verdict), Said):
-            raise TypeError(f"the stop hook {name} must return Pass, Block or Halt, not {verdict!r}")
+            raise HookMisbehaved(name, verdict, "Pass, Block or Halt")
     except BaseException as error:
         at.journal.ends(begin, type(error).__name__)
         raise

@@ -24,6 +24,19 @@ class UsageError(LooplatchError):
         self.mend = mend
 
 
+class HookMisbehaved(LooplatchError, TypeError):
+    """A hook gave something that it may not give; the run has ended as `internal_error`.
+
+    `hook` is its name, `returned` what it gave, `allowed` says what it may give.
+    """
+
+    def __init__(self, hook: str, returned: object, allowed: str) -> None:
+        super().__init__(f"the hook {hook} returned {returned!r:.200}. It must return {allowed}")
+        self.hook = hook
+        self.returned = returned
+        self.allowed = allowed
+
+
 class TableError(LooplatchError):
     """A transition table breaks a rule; `faults` lists every one found."""
 

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import pytest
 
@@ -21,6 +22,7 @@ from looplatch import (
 )
 from looplatch.hooks import ToolCallContext, ToolOutcomeContext
 from looplatch.messages import Message
+from looplatch.states.errors import HookMisbehaved
 from looplatch.testing import FakeClock, ScriptedAPI, failing, reply, stalled, tool_use
 from tests.playing import (
     Play,
@@ -106,8 +108,37 @@ def test_a_verdict_that_is_none_is_a_failure(said: Any) -> None:
         return said
 
     told = play(BOTH[:1], tools=[READ, WRITE], hooks=Hooks(before_tool=before_tool))
-    assert isinstance(told.error, TypeError)
-    assert "Allow, Deny or Ask" in str(told.error)
+    assert isinstance(told.error, HookMisbehaved)
+    assert (told.error.hook, told.error.returned, told.error.allowed) == ("before_tool", said, "Allow, Deny or Ask")
+
+
+@pytest.mark.parametrize("point", ["before_tool", "after_tool", "after_response", "stop"])
+def test_a_hook_that_is_no_async_function_is_a_failure_that_says_so(point: str) -> None:
+    def plain(about: Any) -> Any:
+        return Allow()
+
+    given: Any = {point: [plain] if point == "stop" else plain}
+    script = [reply(tool_use("t1", "read", {"n": 1})), reply("Done.")]
+    told = play(script, tools=[READ], hooks=Hooks(**given))
+    assert isinstance(told.error, HookMisbehaved)
+    assert (told.error.hook, told.error.returned) == ("plain", Allow())
+    assert told.error.allowed == "an awaitable: make it an async function"
+    assert told.result.terminal == "internal_error"
+
+
+def test_a_transition_hook_that_wants_to_be_awaited_is_refused_or_fails() -> None:
+    async def on_transition(record: Any) -> None: ...
+
+    class Called:
+        async def __call__(self, record: Any) -> None: ...
+
+    for given in (on_transition, partial(on_transition), Called()):
+        with pytest.raises(UsageError, match="is async, and nobody would await it"):
+            Hooks(on_transition=cast("Any", given))
+    told = play([reply("Done.")], hooks=Hooks(on_transition=cast("Any", lambda record: on_transition(record))))
+    assert isinstance(told.error, HookMisbehaved)
+    assert told.error.allowed == "at once: it is no async function"
+    assert told.result.terminal == "internal_error"
 
 
 @pytest.mark.parametrize("given", [{"n": float("nan")}, {"n": object()}, ["n"]])

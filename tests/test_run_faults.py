@@ -14,6 +14,7 @@ from looplatch import (
 )
 from looplatch.audit.errors import LogFailed
 from looplatch.hooks import StopContext
+from looplatch.states.errors import HookMisbehaved
 from looplatch.states.record import Record
 from looplatch.testing import ScriptedAPI, reply, tool_use
 from tests.playing import (
@@ -66,9 +67,9 @@ def test_a_stop_hook_that_answers_with_nothing_we_know_is_a_failure() -> None:
         return True
 
     played = play([reply("Done.")], hooks=Hooks(stop=[hook]))
-    assert isinstance(played.error, TypeError)
-    assert "hook" in str(played.error)
-    assert "Pass, Block or Halt" in str(played.error)
+    assert isinstance(played.error, HookMisbehaved)
+    told = (played.error.hook, played.error.returned, played.error.allowed)
+    assert told == ("hook", True, "Pass, Block or Halt")
     assert played.result.terminal == "internal_error"
 
 
@@ -85,10 +86,14 @@ def test_a_transition_hook_that_raises_is_raised_whatever_the_move(event: str, t
             run = loop.run("Go.", log=log)
             with pytest.raises(Broken, match=event):
                 await run
-            assert [message async for message in run][-1:] == ([run.result] if run.result else [])
-            if run.result is not None:
-                check(run, api)
+            assert run.result is not None
+            assert [message async for message in run][-1:] == [run.result]
+            check(run, api)
             assert alone()
+            ended = "answered" if event == "StopHooksPassed" else "internal_error"
+            assert run.result.terminal == ended
+            if ended == "internal_error":
+                assert run.log.transitions[-1]["fields"] == {"error": "Broken"}
 
     asyncio.run(main())
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looplatch.states.errors import UsageError
+from looplatch.states.errors import HookMisbehaved, UsageError
 from looplatch.tools import (
     AbortSignal,
     Asked,
@@ -471,7 +471,7 @@ def test_permission_for_another_call_is_a_fault() -> None:
         scheduler = Scheduler(Stage().start, permit=permitting({"a": read("z", 0)}))
         scheduler.add(read("a", 0))
         await scheduler.next_finished()
-        with pytest.raises(TypeError, match="permission for a must be the call, a Denial or Asked"):
+        with pytest.raises(HookMisbehaved, match="permission for a returned .* the call, a Denial or Asked"):
             await scheduler.next_finished()
 
     asyncio.run(scenario())

@@ -3,6 +3,7 @@
 import asyncio
 from functools import partial
 
+from looplatch.states.errors import HookMisbehaved
 from looplatch.tools.calls import Asked, Call, Denial
 from looplatch.tools.context import AbortSignal
 from looplatch.tools.entry import Permit
@@ -16,7 +17,7 @@ async def ask(
 ) -> Call | Denial | Asked | None:
     """The verdict on a call; None when it was called off before there was one.
 
-    Raises what `permit` raises, and TypeError when its answer is none.
+    Raises what `permit` raises, and HookMisbehaved when its answer is none.
     """
     ending = await leashed(partial(permit, asked), abort=abort, grace_s=grace_s, timer=timer, name=f"permit {asked.id}")
     if ending.cancelled is not None:
@@ -29,7 +30,7 @@ async def ask(
         case Call(id=asked.id, name=asked.name, index=asked.index) as call:
             return call
         case _ if ending.finished:
-            raise TypeError(f"permission for {asked.id} must be the call, a Denial or Asked, not {ending.value!r}")
+            raise HookMisbehaved(f"permission for {asked.id}", ending.value, "the call, a Denial or Asked")
         case _ if isinstance(ending.error, asyncio.CancelledError):
             raise RuntimeError("the permission hook was cancelled from inside") from ending.error
         case _:
