@@ -135,7 +135,11 @@ def test_a_transition_hook_that_wants_to_be_awaited_is_refused_or_fails() -> Non
     for given in (on_transition, partial(on_transition), Called()):
         with pytest.raises(UsageError, match="is async, and nobody would await it"):
             Hooks(on_transition=cast("Any", given))
-    told = play([reply("Done.")], hooks=Hooks(on_transition=cast("Any", lambda record: on_transition(record))))
+
+    def hidden(record: Any) -> Any:
+        return on_transition(record)
+
+    told = play([reply("Done.")], hooks=Hooks(on_transition=hidden))
     assert isinstance(told.error, HookMisbehaved)
     assert told.error.allowed == "at once: it is no async function"
     assert told.result.terminal == "internal_error"

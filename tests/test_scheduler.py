@@ -471,7 +471,7 @@ def test_permission_for_another_call_is_a_fault() -> None:
         scheduler = Scheduler(Stage().start, permit=permitting({"a": read("z", 0)}))
         scheduler.add(read("a", 0))
         await scheduler.next_finished()
-        with pytest.raises(HookMisbehaved, match="permission for a returned .* the call, a Denial or Asked"):
+        with pytest.raises(HookMisbehaved, match=r"permission for a returned .* the call, a Denial or Asked"):
             await scheduler.next_finished()
 
     asyncio.run(scenario())
