@@ -9,7 +9,7 @@ export PROMPT ?= What is in this folder? Survey it, read what was changed last, 
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint typecheck diagrams bench dist install links clean
+.PHONY: help run test check lint typecheck diagrams bench soak dist install links clean
 
 run: $(VENV)/run.stamp ## Survey DIR=folder (this one) with the embedded model; LIVE=1 asks the API, with your key
 ifneq ($(filter-out 0,$(LIVE)),)
@@ -36,6 +36,9 @@ diagrams: $(VENV)/run.stamp ## Draw the rendered files in diagrams/ and the READ
 
 bench: $(VENV)/test.stamp ## Measure a turn, beside the hand-written loop over the SDK
 	$(BIN)/python tests/benchmarks $(ARGS)
+
+soak: $(VENV)/test.stamp ## Leave 10,000 runs in every way, and look for what they leave behind
+	$(BIN)/python tests/soak/runs.py $(ARGS)
 
 dist: $(VENV)/dev.stamp ## Build the sdist, and the wheel from it
 	rm -rf build/lib dist

@@ -11,13 +11,13 @@ from looplatch.agents.parentage import PARENTAGE, Earlier, Parentage
 from looplatch.blocks import ToolUseBlock
 from looplatch.encoding import copied
 from looplatch.hooking import HookLeft, call_hook
-from looplatch.hooks import Allow, Deny, ToolOutcomeContext, hook_name
+from looplatch.hooks import ToolOutcomeContext, hook_name
 from looplatch.kept import Kept
 from looplatch.messages import ToolMessage, ToolPhase
-from looplatch.permission import Permission, own_input
+from looplatch.permission import Permission
 from looplatch.recovery.past import SUSPENDED
 from looplatch.recovery.waiting import waiting
-from looplatch.tools import AbortSignal, Asked, Call, CallCancelled, Denial, Outcome, Scheduler, execute, not_started
+from looplatch.tools import AbortSignal, Asked, Call, CallCancelled, Outcome, Scheduler, execute, not_started
 from looplatch.tools.results import with_reference
 from looplatch.workplace import Workplace
 
@@ -174,18 +174,6 @@ class Calls:
             )
         if self._scheduler.fault is not None and not self._stopping:
             raise self._scheduler.fault
-
-    def decide(self, call_id: str, verdict: Allow | Deny) -> None:
-        """Someone has decided on an awaited call."""
-        call = next(call for call in self._scheduler.awaited if call.id == call_id)
-        match verdict:
-            case Deny(message=message, interrupt=interrupt):
-                self._scheduler.decide(call_id, Denial(message=message, interrupt=interrupt))
-            case Allow(updated_input=None):
-                self._scheduler.decide(call_id, call)
-            case Allow(updated_input=updated):
-                self._scheduler.decide(call_id, self._with_input(call, own_input(updated)))
-        self.tell()
 
     async def settle(self) -> bool:
         """Wait for the tools.

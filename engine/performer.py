@@ -11,7 +11,6 @@ from looplatch.blocks import ToolUseBlock
 from looplatch.compressor import Compressor
 from looplatch.diagnosis import name_trouble
 from looplatch.gauge import Gauge
-from looplatch.hooks import Allow, Deny
 from looplatch.messages import SystemMessage
 from looplatch.next_request import NextRequest
 from looplatch.noting import Noting
@@ -25,7 +24,6 @@ from looplatch.states import commands as do
 from looplatch.states import events as on
 from looplatch.states.commands import Command
 from looplatch.states.context import Context
-from looplatch.states.errors import UsageError
 from looplatch.states.event import Event
 from looplatch.states.reasons import Continue
 from looplatch.states.state import State
@@ -247,16 +245,6 @@ class Performer:
         await calls.cancel()
         self._answer_history()
         return on.RunDenied(call=denied)
-
-    def approve(self, approvals: Mapping[str, Allow | Deny]) -> Event:
-        """Take decisions on awaited calls; the event tells of them. Raises UsageError for calls not awaited."""
-        calls = self._current().calls
-        waiting = [call.id for call in calls.awaited]
-        if unknown := [call for call in approvals if call not in waiting]:
-            raise UsageError("approvals", f"not awaited: {', '.join(unknown)}", f"Awaited are: {', '.join(waiting)}")
-        for call, verdict in approvals.items():
-            calls.decide(call, verdict)
-        return on.ApprovalGiven(calls=tuple(approvals), awaited=len(calls.awaited))
 
     @property
     def pending(self) -> tuple[ToolUseBlock, ...]:

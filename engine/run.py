@@ -120,8 +120,16 @@ class Run:
     # --- control
 
     def abort(self) -> None:
-        """End the run: its tools are stopped at once, and the move is made at the next pull, or at the close."""
-        self.interrupt(on.RunAborted())
+        """End the run: its tools are stopped at once, and the move is made at the next pull, or at the close.
+
+        May be called from any thread, and from a signal handler; from another thread than the run's it takes effect
+        when the event loop comes to it.
+        """
+        loop = self._loop
+        if loop is None or loop is _current_loop():
+            self.interrupt(on.RunAborted())
+        elif not loop.is_closed():
+            loop.call_soon_threadsafe(self.interrupt, on.RunAborted())
 
     def stop(self) -> None:
         """End the run after the current turn: its tools finish and are answered, and no other request is sent."""
@@ -166,7 +174,10 @@ class Run:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The history as plain API dicts, made anew: what the next request would send."""
+        """The history as plain API dicts, made anew: what the next request would send.
+
+        That of a suspended run ends with the calls that wait: it is to be resumed, not sent.
+        """
         return self._driver.at.history.messages() if self._driver is not None else self._opening.copied()
 
     @property
@@ -292,6 +303,13 @@ def _close_abandoned(driver: Driver) -> None:
 
 
 _closing: set[asyncio.Future[None]] = set()  # held, or they would be collected before they are done
+
+
+def _current_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def _current_task() -> asyncio.Task[Any] | None:

@@ -61,6 +61,24 @@ def test_an_abort_ends_a_run_that_waits_for_the_model_and_leaves_its_consumer_al
     asyncio.run(main())
 
 
+def test_an_abort_may_come_from_another_thread() -> None:
+    async def main() -> None:
+        hanging = Hanging()
+        api = ScriptedAPI([reply(tool_use("t1", "hang", {}))])
+        async with scripted(api, tools=[hanging.tool]) as loop:
+            run = loop.run("Go.")
+            consumer = running(run)
+            await hanging.began.wait()
+            await asyncio.to_thread(run.abort)
+            await consumer
+            assert run.result is not None
+            assert run.result.terminal == "aborted"
+            check(run, api)
+            await asyncio.to_thread(run.abort)  # it is over: nothing happens
+
+    asyncio.run(main())
+
+
 def test_an_abort_before_the_first_pull_sends_nothing() -> None:
     async def main() -> None:
         api = ScriptedAPI([])
