@@ -69,8 +69,8 @@ class Permission:
             read_only=call.read_only,
         )
         try:
-            verdict = await begun(hook, about)
-            if not isinstance(cast("object", verdict), Verdict):
+            verdict: object = await begun(hook, about)
+            if not isinstance(verdict, Verdict):
                 raise HookMisbehaved(hook_name(hook), verdict, "Allow, Deny or Ask")
         except BaseException as error:
             self._ended(call, type(error).__name__)
