@@ -28,7 +28,7 @@ class Effect:
 
     @property
     def kind(self) -> str:
-        """What was done: "model", "tool", "hook", "summary" or "sleep"."""
+        """What was done: "model", "tool", "hook", "summary", "sleep", "count", "size" or "note"."""
         kind: str = self.begin["class"]
         return kind
 
