@@ -27,7 +27,7 @@ class Kind(StrEnum):
     TRANSITION = "transition"  # a move, with the verdict of every alternative
     REJECTED = "rejected"  # an event that was refused; nothing moved
     MESSAGE = "message"  # a message that joined or left the history
-    EFFECT_BEGIN = "effect_begin"  # one of the eight classes began: model, tool, hook, summary, sleep, count, size, note
+    EFFECT_BEGIN = "effect_begin"  # a model, tool, hook, summary, sleep, count, size or note effect began
     EFFECT_END = "effect_end"  # and ended
     CHECKPOINT = "checkpoint"  # count and root so far
     RESUMED = "resumed"  # a new process owns the run
