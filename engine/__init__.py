@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         UserMessage,
     )
     from looplatch.pricing import Price
-    from looplatch.recovery.compression import Compression
+    from looplatch.recovery.compression.settings import Compression
     from looplatch.replaying import replay
     from looplatch.rules import Rule
     from looplatch.run import Run
@@ -46,7 +46,7 @@ _HOMES = {
         "UserMessage",
     ),
     "looplatch.pricing": ("Price",),
-    "looplatch.recovery.compression": ("Compression",),
+    "looplatch.recovery.compression.settings": ("Compression",),
     "looplatch.replaying": ("replay",),
     "looplatch.rules": ("Rule",),
     "looplatch.run": ("Run",),

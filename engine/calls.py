@@ -15,7 +15,7 @@ from looplatch.hooks import ToolOutcomeContext, hook_name
 from looplatch.kept import Kept
 from looplatch.messages import ToolMessage, ToolPhase
 from looplatch.permission import Permission
-from looplatch.recovery.past import SUSPENDED
+from looplatch.recovery.resume.past import SUSPENDED
 from looplatch.recovery.waiting import waiting
 from looplatch.tools import AbortSignal, Asked, Call, CallCancelled, Outcome, Scheduler, execute, not_started
 from looplatch.tools.results import with_reference

@@ -8,7 +8,7 @@ import attrs
 import orjson
 
 from looplatch.states.errors import UsageError
-from looplatch.states.findings import Report, Violation
+from looplatch.states.verify.findings import Report, Violation
 
 _FORM: Final = re.compile(r"(0|[1-9][0-9]{0,15}):([0-9a-f]{64})").fullmatch
 

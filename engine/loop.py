@@ -22,11 +22,11 @@ from looplatch.playback.player import play_again
 from looplatch.playback.tools import Mode
 from looplatch.ports import Clock, ModelClient
 from looplatch.pricing import Price, pricer
-from looplatch.recovery.compression import Compression
+from looplatch.recovery.compression.settings import Compression
 from looplatch.recovery.failure import Failure, is_prompt_too_long
 from looplatch.recovery.windows import ModelSize, model_size
 from looplatch.request import RequestParts
-from looplatch.resuming import read_resumption
+from looplatch.resuming.reading import read_resumption
 from looplatch.rules import Rule
 from looplatch.run import Run
 from looplatch.states.errors import UsageError

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from looplatch.ports import ModelRequest
+from looplatch.recovery.compression.server_edits import BETA as CONTEXT_BETA
+from looplatch.recovery.compression.server_edits import context_management
 from looplatch.recovery.failure import Failure, trouble_of
-from looplatch.recovery.server_edits import BETA as CONTEXT_BETA
-from looplatch.recovery.server_edits import context_management
 from looplatch.recovery.strategies.max_output_tokens_escalate import asked_too_much
 from looplatch.request import COMPACTION_BETA
 from looplatch.states.context import Context

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from looplatch.hooks import ToolOutcomeContext, ToolsContext
-from looplatch.recovery.cutting import cut_text
+from looplatch.recovery.compression.cutting import cut_text
 from looplatch.states.errors import UsageError
 
 _CALL_BYTES: Final = 2_000  # of the input and of the result of each call that the model is shown

@@ -8,9 +8,9 @@ import attrs
 
 from looplatch.answer import Answer
 from looplatch.blocks import ToolUseBlock
-from looplatch.compressor import Compressor
+from looplatch.compressing.compressor import Compressor
+from looplatch.compressing.gauge import Gauge
 from looplatch.diagnosis import name_trouble
-from looplatch.gauge import Gauge
 from looplatch.messages import SystemMessage
 from looplatch.next_request import NextRequest
 from looplatch.noting import Noting
@@ -19,7 +19,7 @@ from looplatch.recovery.strategies.max_output_tokens_recovery import GO_ON
 from looplatch.recovery.strategies.stop_hook_blocking import hook_prompt
 from looplatch.recovery.strategies.token_budget_continuation import budget_prompt
 from looplatch.response_hook import show_response
-from looplatch.restored import RestoredAnswer
+from looplatch.resuming.restored import RestoredAnswer
 from looplatch.states import commands as do
 from looplatch.states import events as on
 from looplatch.states.commands import Command

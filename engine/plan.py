@@ -11,7 +11,7 @@ from looplatch.audit.protocol import Durability, Entropy, Payloads
 from looplatch.hooks import Hooks
 from looplatch.model.spending import Pricer
 from looplatch.ports import Clock, ModelClient
-from looplatch.recovery.compression import Compression
+from looplatch.recovery.compression.settings import Compression
 from looplatch.recovery.failure import Failure
 from looplatch.recovery.windows import ModelSize
 from looplatch.request import RequestParts

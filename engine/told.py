@@ -7,8 +7,8 @@ import attrs
 from looplatch.journal import named
 from looplatch.model import Assembly
 from looplatch.model.spending import cache_miss
+from looplatch.recovery.compression.server_edits import applied_edits
 from looplatch.recovery.failure import Failure
-from looplatch.recovery.server_edits import applied_edits
 from looplatch.states.record import MAX_INT
 
 _CUT_LIMIT: Final = 4_096  # characters, as many as a failure's message has

@@ -1,4 +1,4 @@
-"""Verifying a log: `verify` finds its lines and payloads, and has `looplatch.states.verify` judge them."""
+"""Verifying a log: `verify` finds its lines and payloads, and has `looplatch.states.verify.log` judge them."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -9,11 +9,11 @@ from looplatch.audit.log import Log
 from looplatch.audit.places import place_of
 from looplatch.audit.protocol import AuditLog
 from looplatch.expecting import Checkpoint, Watch, with_violation
-from looplatch.states.findings import Report
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
-from looplatch.states.verify import verify_lines
-from looplatch.states.verify_children import Lines
+from looplatch.states.verify.children import Lines
+from looplatch.states.verify.findings import Report
+from looplatch.states.verify.log import verify_lines
 from looplatch.tables import known_table
 
 NONE: Final[Mapping[str, AuditLog]] = {}

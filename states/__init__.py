@@ -5,13 +5,12 @@ below are those that a user's own table, guard or check of a log needs; the even
 commands in `looplatch.states.commands`.
 """
 
-from looplatch.states.check import check_table, faults
+from looplatch.states.check.explore import Exploration, explore
+from looplatch.states.check.table import check_table, faults
 from looplatch.states.commands import Command
 from looplatch.states.context import Context
 from looplatch.states.errors import IllegalTransition, NoGuardPassed, RefusedEvent, TableError
 from looplatch.states.event import Event
-from looplatch.states.explore import Exploration, explore
-from looplatch.states.findings import Report, Violation
 from looplatch.states.limits import Limits
 from looplatch.states.reasons import Continue, Strategy, Terminal
 from looplatch.states.record import Kind, Record
@@ -19,7 +18,8 @@ from looplatch.states.state import FINAL, INITIAL, WAITING, WORKING, State
 from looplatch.states.table import COUNTERS, TABLE
 from looplatch.states.transition import Counter, Guard, Table, Transition, guard
 from looplatch.states.trouble import TroubleKind
-from looplatch.states.verify import verify_lines
+from looplatch.states.verify.findings import Report, Violation
+from looplatch.states.verify.log import verify_lines
 
 __all__ = [
     "COUNTERS",

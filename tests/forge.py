@@ -13,10 +13,10 @@ import attrs
 
 from looplatch.states.context import TOTALS, Context
 from looplatch.states.event import Event
-from looplatch.states.findings import Report
 from looplatch.states.limits import Limits
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table, Transition
+from looplatch.states.verify.findings import Report
 
 RUN = "run-1"
 ZEROS = "0" * 64

@@ -15,7 +15,7 @@ from looplatch.opening import checked_messages
 from looplatch.states.record import Record
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Transition
-from looplatch.states.verify import verify_lines
+from looplatch.states.verify.log import verify_lines
 from looplatch.testing import Answer, FakeClock, ScriptedAPI
 
 MODEL = "claude-sonnet-4-5"

@@ -8,7 +8,7 @@ from attrs import field, frozen
 
 from looplatch import Allow, Deny, Log, ResultMessage, Run
 from looplatch.messages import Message
-from looplatch.states.verify import verify_lines
+from looplatch.states.verify.log import verify_lines
 from looplatch.testing import FakeClock, ScriptedAPI
 from tests.playing import alone, check, moves_of, scripted
 

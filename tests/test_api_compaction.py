@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from looplatch import Compression, Limits
-from looplatch.recovery.compact import compact_signed, compacted_messages
-from looplatch.recovery.edits import apply
-from looplatch.recovery.markers import QUOTE_OPENING
+from looplatch.recovery.compression.compact import compact_signed, compacted_messages
+from looplatch.recovery.compression.edits import apply
+from looplatch.recovery.compression.markers import QUOTE_OPENING
 from looplatch.recovery.validity import history_problems
 from looplatch.testing import Answer, block, error, failing, refusal, reply
 from looplatch.testing.issued import Issued

@@ -8,7 +8,7 @@ import pytest
 
 from looplatch.states import commands as do
 from looplatch.states import events as on
-from looplatch.states.check import check_table, faults
+from looplatch.states.check.table import check_table, faults
 from looplatch.states.context import Context
 from looplatch.states.decisions import Decisions
 from looplatch.states.errors import TableError

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from looplatch.recovery.collapse import Staged, drain, next_span
-from looplatch.recovery.compact import compact
-from looplatch.recovery.compression import Compression, ThinkingRule
-from looplatch.recovery.edits import Edit, apply, is_worth_it
-from looplatch.recovery.fitting import fit_newest
-from looplatch.recovery.micro import micro
-from looplatch.recovery.snip import snip
+from looplatch.recovery.compression.collapse import Staged, drain, next_span
+from looplatch.recovery.compression.compact import compact
+from looplatch.recovery.compression.edits import Edit, apply, is_worth_it
+from looplatch.recovery.compression.fitting import fit_newest
+from looplatch.recovery.compression.micro import micro
+from looplatch.recovery.compression.settings import Compression, ThinkingRule
+from looplatch.recovery.compression.snip import snip
 from looplatch.recovery.validity import history_problems
 from looplatch.recovery.weights import weigh_all
 from tests.histories import Message, assistant, call, picture, result, text, user

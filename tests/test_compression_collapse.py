@@ -5,11 +5,11 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from looplatch.recovery.collapse import Span, Staged, drain, fresh, next_span, summary_request
-from looplatch.recovery.compression import Compression
-from looplatch.recovery.edits import Edit, apply
-from looplatch.recovery.micro import micro
-from looplatch.recovery.snip import snip
+from looplatch.recovery.compression.collapse import Span, Staged, drain, fresh, next_span, summary_request
+from looplatch.recovery.compression.edits import Edit, apply
+from looplatch.recovery.compression.micro import micro
+from looplatch.recovery.compression.settings import Compression
+from looplatch.recovery.compression.snip import snip
 from tests.histories import Message, assistant, call, of_type, result, step, steps, system, text, thinking, user
 
 SETTINGS = Compression(span_exchanges=3, keep_exchanges=2)

@@ -3,9 +3,9 @@
 import attrs
 import pytest
 
-from looplatch.recovery.compact import compact, compaction_request
-from looplatch.recovery.compression import Compression, ThinkingRule
-from looplatch.recovery.edits import apply
+from looplatch.recovery.compression.compact import compact, compaction_request
+from looplatch.recovery.compression.edits import apply
+from looplatch.recovery.compression.settings import Compression, ThinkingRule
 from tests.histories import (
     Message,
     assistant,

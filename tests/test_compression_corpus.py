@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from looplatch.recovery.collapse import Staged, drain, fresh, next_span, summary_request
-from looplatch.recovery.compact import compact, compaction_request
-from looplatch.recovery.compression import Compression
-from looplatch.recovery.edits import Edit, apply
-from looplatch.recovery.micro import micro
-from looplatch.recovery.snip import snip
+from looplatch.recovery.compression.collapse import Staged, drain, fresh, next_span, summary_request
+from looplatch.recovery.compression.compact import compact, compaction_request
+from looplatch.recovery.compression.edits import Edit, apply
+from looplatch.recovery.compression.micro import micro
+from looplatch.recovery.compression.settings import Compression
+from looplatch.recovery.compression.snip import snip
 from looplatch.recovery.weights import weigh, weigh_all
 from looplatch.states.level import Level
 from tests import transcripts

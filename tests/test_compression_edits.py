@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looplatch.recovery.cutting import content_tokens, cut_content, cut_text, text_tokens, waterline
-from looplatch.recovery.edits import Edit, apply, first_changed, is_worth_it, lowering, saving
+from looplatch.recovery.compression.cutting import content_tokens, cut_content, cut_text, text_tokens, waterline
+from looplatch.recovery.compression.edits import Edit, apply, first_changed, is_worth_it, lowering, saving
 from looplatch.recovery.weights import encoded, size_of, weigh, weigh_all, weigh_text
 from tests.histories import Block, assistant, call, picture, result, text, user
 

@@ -3,10 +3,10 @@
 import attrs
 import pytest
 
-from looplatch.recovery.compression import Compression, ThinkingRule
-from looplatch.recovery.edits import Edit, apply
-from looplatch.recovery.exchanges import outline
-from looplatch.recovery.thinking import bound_turn, editable_from, with_thinking_dropped
+from looplatch.recovery.compression.edits import Edit, apply
+from looplatch.recovery.compression.exchanges import outline
+from looplatch.recovery.compression.settings import Compression, ThinkingRule
+from looplatch.recovery.compression.thinking import bound_turn, editable_from, with_thinking_dropped
 from tests.histories import Block, Message, assistant, call, result, system, text, thinking, user
 
 DROP = Compression()

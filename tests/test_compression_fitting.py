@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from looplatch.recovery.cutting import content_tokens
-from looplatch.recovery.edits import apply
-from looplatch.recovery.fitting import fit_newest, fit_results, newest_results, newest_tokens
+from looplatch.recovery.compression.cutting import content_tokens
+from looplatch.recovery.compression.edits import apply
+from looplatch.recovery.compression.fitting import fit_newest, fit_results, newest_results, newest_tokens
 from looplatch.recovery.weights import weigh_all
 from tests import histories
 from tests.histories import picture, result, text

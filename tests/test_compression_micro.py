@@ -2,9 +2,9 @@
 
 import pytest
 
-from looplatch.recovery.compression import Compression
-from looplatch.recovery.edits import apply
-from looplatch.recovery.micro import micro
+from looplatch.recovery.compression.edits import apply
+from looplatch.recovery.compression.micro import micro
+from looplatch.recovery.compression.settings import Compression
 from tests.histories import Message, assistant, call, of_type, picture, result, steps, text, thinking, user
 
 WINDOW = 10_000

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from looplatch.recovery.collapse import Staged, drain, fresh, next_span
-from looplatch.recovery.compact import compact
-from looplatch.recovery.compression import Compression, ThinkingRule
-from looplatch.recovery.edits import Edit, apply, saving
-from looplatch.recovery.exchanges import outline
-from looplatch.recovery.micro import micro
-from looplatch.recovery.snip import snip
+from looplatch.recovery.compression.collapse import Staged, drain, fresh, next_span
+from looplatch.recovery.compression.compact import compact
+from looplatch.recovery.compression.edits import Edit, apply, saving
+from looplatch.recovery.compression.exchanges import outline
+from looplatch.recovery.compression.micro import micro
+from looplatch.recovery.compression.settings import Compression, ThinkingRule
+from looplatch.recovery.compression.snip import snip
 from looplatch.recovery.weights import weigh_all
 from tests import histories
 from tests.histories import Message, all_blocks, blocks_of, of_type, problems

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from looplatch.recovery.compression import Compression
+from looplatch.recovery.compression.settings import Compression
 from looplatch.states.errors import UsageError
 from looplatch.states.level import Level
 

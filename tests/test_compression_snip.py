@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from looplatch.recovery.compression import Compression
-from looplatch.recovery.edits import apply
-from looplatch.recovery.snip import snip
+from looplatch.recovery.compression.edits import apply
+from looplatch.recovery.compression.settings import Compression
+from looplatch.recovery.compression.snip import snip
 from tests.histories import Message, assistant, call, of_type, picture, result, step, steps, text, thinking, user
 
 SETTINGS = Compression(keep_exchanges=1, long_result_tokens=1_000)

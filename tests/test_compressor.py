@@ -9,9 +9,9 @@ import pytest
 
 from looplatch import Compression, Limits, Loop, Run, SystemMessage
 from looplatch.audit import MemoryLog
-from looplatch.compressor import Compressor
+from looplatch.compressing.compressor import Compressor
+from looplatch.compressing.gauge import Gauge
 from looplatch.encoding import decode
-from looplatch.gauge import Gauge
 from looplatch.history import History
 from looplatch.journal import Journal
 from looplatch.next_request import NextRequest

@@ -21,7 +21,7 @@ from looplatch.states import events as on
 from looplatch.states.event import Event
 from looplatch.states.record import Kind, Record
 from looplatch.states.trouble import TroubleKind
-from looplatch.states.verify import verify_lines
+from looplatch.states.verify.log import verify_lines
 from looplatch.testing import ScriptedAPI, reply, tool_use
 from looplatch.workplace import Workplace
 from tests.playing import check, moves_of, play, scripted, tool_named, user

@@ -10,12 +10,12 @@ import pytest
 from looplatch.cli import main
 from looplatch.states import events as on
 from looplatch.states import guards as when
+from looplatch.states.check.explore import explore
+from looplatch.states.check.longest import longest_way
 from looplatch.states.commands import Command
 from looplatch.states.context import Context
 from looplatch.states.event import Event
-from looplatch.states.explore import explore
 from looplatch.states.limits import Limits
-from looplatch.states.longest import longest_way
 from looplatch.states.reasons import Continue, Terminal
 from looplatch.states.state import State
 from looplatch.states.table import TABLE

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from looplatch import Compression, Limits, Loop, ResultMessage, Run
-from looplatch.gauge import WORTH_ASKING
+from looplatch.compressing.gauge import WORTH_ASKING
 from looplatch.request import RequestParts
 from looplatch.states.record import Record
 from looplatch.testing import Answer, FakeClock, ScriptedAPI, error, raw, reply, stalled, tool_use

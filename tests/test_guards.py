@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from looplatch.states import events as on
-from looplatch.states.check import faults
+from looplatch.states.check.table import faults
 from looplatch.states.context import Context
 from looplatch.states.event import Event
 from looplatch.states.limits import Limits

@@ -2,8 +2,7 @@
 
 import pytest
 
-from looplatch.recovery.compression import Compression
-from looplatch.recovery.levels import (
+from looplatch.recovery.compression.levels import (
     Load,
     Patience,
     Step,
@@ -13,6 +12,7 @@ from looplatch.recovery.levels import (
     snip_waits,
     span_settings,
 )
+from looplatch.recovery.compression.settings import Compression
 
 WINDOW = 100_000
 DEFAULT = Compression()

@@ -11,13 +11,13 @@ import pytest
 
 from looplatch import verify
 from looplatch.audit import read
-from looplatch.states.check_domains import PROFILES, domain_of
-from looplatch.states.check_guards import ask, trials
+from looplatch.states.check.domains import PROFILES, domain_of
+from looplatch.states.check.guards import ask, trials
 from looplatch.states.context import Context
 from looplatch.states.past import table_of
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Guard, Table, fingerprint_of
-from looplatch.states.verify import verify_lines
+from looplatch.states.verify.log import verify_lines
 from looplatch.tables import known_table
 from tests.forge import broken
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from looplatch import Compression, Limits, Loop, Run, Tool, ToolContext
-from looplatch.recovery.cutting import cut_content
+from looplatch.recovery.compression.cutting import cut_content
 from looplatch.recovery.weights import weigh_all
 from looplatch.states.level import Level
 from looplatch.testing import Answer, FakeClock, ScriptedAPI, reply

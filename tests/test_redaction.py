@@ -10,9 +10,9 @@ import looplatch
 from looplatch import Tool, UsageError
 from looplatch.audit import LogInUse, Secrets, read, redact
 from looplatch.cli import main
-from looplatch.recovery.lost import ContentRemoved
+from looplatch.recovery.resume.lost import ContentRemoved
 from looplatch.states.record import Kind
-from looplatch.states.verify import verify_lines
+from looplatch.states.verify.log import verify_lines
 from looplatch.testing import FakeClock, ScriptedAPI, reply, tool_use
 from tests.playing import ANYTHING, MODEL, played, scripted
 

@@ -26,10 +26,10 @@ from looplatch.audit import LogInUse, MemoryLog
 from looplatch.blocks import blocks_of
 from looplatch.hooks import ToolCallContext
 from looplatch.messages import Message, ResultMessage, ToolPhase
-from looplatch.recovery.resume import CannotResume, LoopChanged
-from looplatch.restoring import STOPPED
+from looplatch.recovery.resume.fold import CannotResume, LoopChanged
+from looplatch.resuming.restoring import STOPPED
 from looplatch.states.record import Kind
-from looplatch.states.verify import verify_lines
+from looplatch.states.verify.log import verify_lines
 from looplatch.testing import Answer, FakeClock, ScriptedAPI, reply, tool_use
 from tests.playing import MODEL, Play, moves_of, play, rounds, scripted, user
 from tests.resuming import Resumed, cut_after, resumed

@@ -8,13 +8,13 @@ import pytest
 
 from looplatch import Compression, Limits, Log, Loop
 from looplatch.audit import MemoryLog
-from looplatch.compressor import Compressor, PastCompression
-from looplatch.gauge import Gauge
+from looplatch.compressing.compressor import Compressor, PastCompression
+from looplatch.compressing.gauge import Gauge
 from looplatch.history import History
 from looplatch.journal import Journal
 from looplatch.next_request import NextRequest
 from looplatch.outbox import Outbox
-from looplatch.recovery.collapse import Staged, span_at
+from looplatch.recovery.compression.collapse import Staged, span_at
 from looplatch.testing import FakeClock, ScriptedAPI, error, reply, thinking, tool_use
 from looplatch.workplace import Workplace
 from tests import histories

@@ -7,7 +7,7 @@ import pytest
 
 from looplatch import Log, LooplatchError
 from looplatch.blocks import blocks_of
-from looplatch.recovery.resume import CannotResume
+from looplatch.recovery.resume.fold import CannotResume
 from looplatch.states.record import Kind
 from looplatch.testing import reply, tool_use
 from tests.playing import Play, play

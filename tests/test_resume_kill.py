@@ -8,9 +8,9 @@ import pytest
 
 from looplatch import Log, UsageError, read
 from looplatch.blocks import blocks_of
-from looplatch.recovery.resume import CannotResume
+from looplatch.recovery.resume.fold import CannotResume
 from looplatch.states.record import Kind
-from looplatch.states.verify import verify_lines
+from looplatch.states.verify.log import verify_lines
 from tests.killing import SCRIPT, Killer, done, played
 from tests.resuming import answers_had, begun_and_ended, started
 

@@ -9,17 +9,17 @@ from hypothesis import assume, given, settings
 
 from looplatch import Compression, Log, Loop
 from looplatch.audit import MemoryLog
+from looplatch.compressing.rewriting import InvalidCompression, rewrite
 from looplatch.history import History, Rewrite
 from looplatch.journal import Journal
 from looplatch.outbox import Outbox
 from looplatch.plan import Plan
-from looplatch.recovery.collapse import Staged, drain, next_span
-from looplatch.recovery.compact import compact
-from looplatch.recovery.edits import Edit, apply
-from looplatch.recovery.micro import micro
-from looplatch.recovery.snip import snip
+from looplatch.recovery.compression.collapse import Staged, drain, next_span
+from looplatch.recovery.compression.compact import compact
+from looplatch.recovery.compression.edits import Edit, apply
+from looplatch.recovery.compression.micro import micro
+from looplatch.recovery.compression.snip import snip
 from looplatch.recovery.validity import history_problems
-from looplatch.rewriting import InvalidCompression, rewrite
 from looplatch.testing import FakeClock, ScriptedAPI, reply
 from looplatch.workplace import Workplace
 from tests import histories

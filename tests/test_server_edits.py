@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from looplatch import Compression, Loop, UsageError
-from looplatch.recovery.server_edits import applied_edits, context_management
+from looplatch.recovery.compression.server_edits import applied_edits, context_management
 from looplatch.testing import ScriptedAPI, raw, reply, tool_use
 from tests.playing import saying
 from tests.recovering import WINDOW, effects, files, levels, meet, reads

@@ -8,9 +8,9 @@ import attrs
 import pytest
 
 from looplatch import Log
-from looplatch.contents import Contents
 from looplatch.machine import Machine
-from looplatch.recovery.resume import CannotResume, Difference, snapshot_of
+from looplatch.recovery.resume.fold import CannotResume, Difference, snapshot_of
+from looplatch.resuming.contents import Contents
 from looplatch.states.context import Context
 from looplatch.states.events import EVENTS
 from looplatch.states.limits import Limits

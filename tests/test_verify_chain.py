@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looplatch.states.verify import verify_lines
+from looplatch.states.verify.log import verify_lines
 from tests.forge import ZEROS, Forge, altered, broken, encode, hexed, sealed
 from tests.forged_runs import (
     complete,

@@ -10,7 +10,7 @@ from looplatch.states.level import Level
 from looplatch.states.limits import Limits
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Guard, Table
-from looplatch.states.verify import verify_lines
+from looplatch.states.verify.log import verify_lines
 from tests.forge import Forge, altered, broken
 from tests.forged_runs import (
     begun,

@@ -6,7 +6,7 @@ import pytest
 
 from looplatch.states import events as on
 from looplatch.states.trouble import TroubleKind
-from looplatch.states.verify import verify_lines
+from looplatch.states.verify.log import verify_lines
 from tests.forge import RUN, Forge, altered, broken, call, hexed, result, text
 from tests.forged_runs import (
     aborted,

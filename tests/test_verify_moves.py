@@ -7,7 +7,7 @@ import pytest
 from looplatch.states import events as on
 from looplatch.states.state import State
 from looplatch.states.trouble import TroubleKind
-from looplatch.states.verify import verify_lines
+from looplatch.states.verify.log import verify_lines
 from tests.forge import Fields, Forge, altered, broken, hexed, text
 from tests.forged_runs import (
     aborted,

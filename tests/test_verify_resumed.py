@@ -8,7 +8,7 @@ import pytest
 from looplatch.states import events as on
 from looplatch.states.limits import Limits
 from looplatch.states.table import TABLE
-from looplatch.states.verify import verify_lines
+from looplatch.states.verify.log import verify_lines
 from tests.forge import CLAIM, Fields, Forge, broken, call, result, text
 from tests.forged_runs import finish, respond
 

@@ -6,7 +6,7 @@ import pytest
 
 from looplatch.states import events as on
 from looplatch.states.limits import Limits
-from looplatch.states.verify import verify_lines
+from looplatch.states.verify.log import verify_lines
 from tests.forge import CLAIM, Fields, Forge, altered, broken, hexed, result
 from tests.forged_runs import answered, begun, complete, long_run, one_turn, respond, streaming
 

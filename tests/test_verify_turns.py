@@ -6,7 +6,7 @@ from looplatch.states import events as on
 from looplatch.states.level import Level
 from looplatch.states.record import commitment
 from looplatch.states.trouble import TroubleKind
-from looplatch.states.verify import verify_lines
+from looplatch.states.verify.log import verify_lines
 from tests.forge import Forge, broken, call, result, text
 from tests.forged_runs import (
     aborted,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from looplatch.recovery.exchanges import blocks_of
+from looplatch.recovery.compression.exchanges import blocks_of
 from tests.histories import Block, Message, result, text
 
 

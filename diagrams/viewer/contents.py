@@ -8,10 +8,10 @@ import attrs
 import orjson
 
 from looplatch.states.errors import UsageError
-from looplatch.states.findings import Report
 from looplatch.states.record import canonical
 from looplatch.states.transition import Table
-from looplatch.states.verify import verify_lines
+from looplatch.states.verify.findings import Report
+from looplatch.states.verify.log import verify_lines
 
 MOST: Final = 64 << 20  # bytes of payloads that a page holds
 _COMMITMENT: Final = re.compile(r"[0-9a-f]{64}").fullmatch

@@ -21,9 +21,9 @@ from looplatch.diagrams.viewer.colours import colours
 from looplatch.diagrams.viewer.contents import Contents, contents_of
 from looplatch.diagrams.viewer.script import joined
 from looplatch.states.context import FIELDS, Context
-from looplatch.states.findings import Report
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
+from looplatch.states.verify.findings import Report
 
 _PLACE: Final = re.compile(r"\{\{(\w+)\}\}")
 

@@ -12,7 +12,7 @@ from looplatch.audit import Log
 from looplatch.messages import AssistantMessage, Message, StreamEvent, SystemMessage, ToolMessage, UserMessage
 from looplatch.opening import Opening, checked_messages, new_run_id
 from looplatch.plan import Plan
-from looplatch.resuming import read_resumption
+from looplatch.resuming.reading import read_resumption
 from looplatch.run import Run
 from looplatch.states.limits import Limits
 from looplatch.tools import ToolResult

@@ -10,9 +10,9 @@ import attrs
 
 from looplatch.cli.exits import Exit
 from looplatch.cli.screen import Screen, Style
-from looplatch.states.check import faults
+from looplatch.states.check.explore import SMALL, explore
+from looplatch.states.check.table import faults
 from looplatch.states.errors import UsageError
-from looplatch.states.explore import SMALL, explore
 from looplatch.states.limits import Limits
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table

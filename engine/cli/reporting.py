@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import attrs
 
-from looplatch.states.findings import Report, Violation
-from looplatch.states.invariants import INVARIANTS
+from looplatch.states.verify.findings import Report, Violation
+from looplatch.states.verify.invariants import INVARIANTS
 
 
 def as_json(report: Report) -> dict[str, Any]:

@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from looplatch.contents import Contents
 from looplatch.encoding import encode
 from looplatch.model.inputs import parse_input
 from looplatch.playback.recording import Call, calls_of
 from looplatch.ports import ModelRequest
 from looplatch.recovery.failure import Failure, MeasuredOverflow, ModelCallFailed
 from looplatch.recovery.windows import ModelSize
+from looplatch.resuming.contents import Contents
 from looplatch.states.record import Kind, Record
 from looplatch.states.table import DECISIONS
 from looplatch.telling.fields import list_in, object_in

@@ -7,7 +7,6 @@ import attrs
 
 from looplatch.audit import Log
 from looplatch.audit.history import rebuild
-from looplatch.contents import Contents
 from looplatch.driver import Driver
 from looplatch.opening import Opening, settings_of
 from looplatch.plan import Plan
@@ -17,9 +16,10 @@ from looplatch.playback.model import PlaybackOver, RecordedModel, is_overflow
 from looplatch.playback.recording import Part, approvals_in, check_contents, parts_of
 from looplatch.playback.report import CannotReplay, Difference, Playback
 from looplatch.playback.tools import Mode, PlayedTools
-from looplatch.recovery.resume import CannotResume
+from looplatch.recovery.resume.fold import CannotResume
 from looplatch.recovery.strategies.request_retry import backoff_ms
-from looplatch.resuming import read_resumption
+from looplatch.resuming.contents import Contents
+from looplatch.resuming.reading import read_resumption
 from looplatch.sealing import finish
 from looplatch.states import events as on
 from looplatch.states.errors import UsageError

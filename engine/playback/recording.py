@@ -5,11 +5,11 @@ from typing import Any, Final
 
 import attrs
 
-from looplatch.contents import Contents
 from looplatch.hooks import Allow, Deny
 from looplatch.playback.report import CannotReplay
-from looplatch.recovery.past import SUSPENDED
-from looplatch.recovery.resume import CannotResume
+from looplatch.recovery.resume.fold import CannotResume
+from looplatch.recovery.resume.past import SUSPENDED
+from looplatch.resuming.contents import Contents
 from looplatch.states.record import Kind, Record
 from looplatch.telling.fields import list_in, object_in
 

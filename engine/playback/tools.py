@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 import attrs
 
-from looplatch.contents import Contents
 from looplatch.encoding import decode
 from looplatch.playback.model import PlaybackOver
+from looplatch.resuming.contents import Contents
 from looplatch.states.record import Kind, Record
 from looplatch.tools import Tool, Toolbox, ToolContext, ToolResult
 from looplatch.tools.toolset import Toolset

@@ -9,8 +9,8 @@ import orjson
 
 from looplatch.audit import Log, read
 from looplatch.replaying import replay
-from looplatch.states.findings import Status
 from looplatch.states.record import Record
+from looplatch.states.verify.findings import Status
 from looplatch.verification import verify
 
 __all__ = ["assert_matches", "assert_valid", "check_log", "comparable"]

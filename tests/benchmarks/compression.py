@@ -9,20 +9,20 @@ from typing import Any, Final
 
 from looplatch import Compression, Loop, Tool, ToolContext
 from looplatch.audit import MemoryLog
-from looplatch.compressor import Compressor
-from looplatch.gauge import Gauge
+from looplatch.compressing.compressor import Compressor
+from looplatch.compressing.gauge import Gauge
+from looplatch.compressing.rewriting import rewrite
 from looplatch.history import History
 from looplatch.journal import Journal
 from looplatch.next_request import NextRequest
 from looplatch.outbox import Outbox
-from looplatch.recovery.collapse import Staged, drain, next_span
-from looplatch.recovery.compact import compact
-from looplatch.recovery.edits import Edit, apply, saving
-from looplatch.recovery.micro import micro
-from looplatch.recovery.snip import snip
+from looplatch.recovery.compression.collapse import Staged, drain, next_span
+from looplatch.recovery.compression.compact import compact
+from looplatch.recovery.compression.edits import Edit, apply, saving
+from looplatch.recovery.compression.micro import micro
+from looplatch.recovery.compression.snip import snip
 from looplatch.recovery.validity import history_problems
 from looplatch.recovery.weights import Message, weigh_all
-from looplatch.rewriting import rewrite
 from looplatch.states.context import Context
 from looplatch.testing import FakeClock, ScriptedAPI
 from looplatch.workplace import Workplace

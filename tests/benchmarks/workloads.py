@@ -15,7 +15,7 @@ import orjson
 from looplatch.audit import JsonlLog
 from looplatch.audit.protocol import Durability
 from looplatch.states.record import Kind
-from looplatch.states.verify import verify_lines
+from looplatch.states.verify.log import verify_lines
 from tests.benchmarks import compression
 from tests.benchmarks.contenders import ENTRANTS, LOGS, looplatch_of
 from tests.benchmarks.scenario import Scenario

@@ -15,9 +15,9 @@ from looplatch.export.live import Spans
 from looplatch.hooks import StopContext
 from looplatch.messages import Message
 from looplatch.playback import Difference, Playback
-from looplatch.states.findings import Report, Violation
 from looplatch.states.reasons import Terminal
 from looplatch.states.record import Record
+from looplatch.states.verify.findings import Report, Violation
 from looplatch.telling import Explanation, Parting
 from looplatch.verification import verify
 

@@ -1,0 +1,149 @@
+"""Snip, the first level: what later results repeat goes out of the old ones, and what is too long in them is cut."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import attrs
+
+from looplatch.recovery.compression import markers
+from looplatch.recovery.compression.cutting import Content, content_tokens, cut_content, text_tokens
+from looplatch.recovery.compression.edits import Edit
+from looplatch.recovery.compression.exchanges import outline
+from looplatch.recovery.compression.results import Result, results_of, with_content
+from looplatch.recovery.compression.settings import Compression
+from looplatch.recovery.compression.thinking import editable_from, with_thinking_dropped
+from looplatch.recovery.weights import Message, encoded
+
+LEAST_GAIN_TOKENS: Final = 16  # below this, a marker is not worth its place
+
+# What names the thing that a call reads, and what picks a part of it.
+_PATHS: Final = frozenset({"path", "file_path", "filepath", "filename", "file", "notebook_path", "uri", "url"})
+_RANGES: Final = frozenset(
+    {"offset", "limit", "start", "end", "start_line", "end_line", "line_start", "line_end"}
+    | {"line", "lines", "range", "view_range", "page", "pages"}
+)
+
+IsRead = Callable[[Mapping[str, Any]], bool]
+"""Whether a tool_use block is a call that only reads."""
+
+
+def snip(
+    messages: Sequence[Message],
+    settings: Compression,
+    is_read: IsRead | None = None,
+) -> tuple[Edit, ...]:
+    """The edits that cut old results; none where that makes nothing shorter.
+
+    A result goes where the same was read again later without an error, where a part of a file was read and the whole of
+    it later, and where a later result is equal; one that is too long is cut to head and tail. The newest exchanges are
+    left alone. `is_read(call)`: whether a tool_use block only reads; None: all do. It is asked only where a call was
+    made again.
+    """
+    parts = outline(messages)
+    old = parts.before_newest(settings.keep_exchanges)
+    bound = old[-1].stop if old else 0
+    floor = editable_from(messages, parts, settings)
+    if floor >= bound:
+        return ()
+    later = _Later(is_read)
+    contents: list[tuple[Result, Content]] = []
+    for result in reversed(tuple(results_of(messages, parts.exchanges))):
+        if not result.direct:
+            continue
+        asked = _asked(result.call)
+        new = None
+        if floor <= result.place < bound:
+            new = _shorter(result, asked, later, settings)
+        if new is not None:
+            contents.append((result, new))
+        later.add(result, asked, new)
+    return with_thinking_dropped(messages, parts, with_content(messages, contents), settings)
+
+
+def _shorter(result: Result, asked: "_Asked | None", later: "_Later", settings: Compression) -> Content | None:
+    content = result.content
+    tokens = content_tokens(content)
+    if tokens <= LEAST_GAIN_TOKENS:
+        return None
+    if later.supersedes(asked):
+        new: Content = markers.superseded(tokens)
+    elif later.has(content) and not markers.is_cut(content):
+        new = markers.repeated(tokens)
+    elif tokens > settings.long_result_tokens < text_tokens(content):
+        new = cut_content(content, settings.long_result_tokens // 2)
+    else:
+        return None
+    return new if tokens - content_tokens(new) >= LEAST_GAIN_TOKENS else None
+
+
+class _Asked(NamedTuple):
+    """What a call asks for. `thing`: what it reads of, where it names a path and nothing else but a part of that."""
+
+    block: Mapping[str, Any]
+    call: tuple[object, str, bytes]
+    thing: tuple[object, str, str, str] | None
+    is_whole: bool  # it names no part
+
+
+def _asked(call: Mapping[str, Any]) -> _Asked | None:
+    """What a call asks for; None where the call is not known."""
+    if not call:
+        return None
+    toolset, tool = call.get("toolset_name"), call["name"]
+    given: Mapping[str, Any] = call["input"]
+    same = (toolset, tool, encoded(given))
+    name = _path_in(given)
+    if name is None:
+        return _Asked(call, same, None, is_whole=False)
+    return _Asked(call, same, (toolset, tool, name, str(given[name])), is_whole=len(given) == 1)
+
+
+def _path_in(given: Mapping[str, Any]) -> str | None:
+    """The field that names what is read, where all others pick a part of that."""
+    named = given if len(given) == 1 else [name for name in given if name not in _RANGES]
+    if len(named) != 1:
+        return None
+    [name] = named
+    return name if name in _PATHS else None
+
+
+@attrs.define
+class _Later:
+    """What the results brought that stand after the one that is looked at."""
+
+    _is_read: IsRead | None
+    _calls: set[tuple[object, str, bytes]] = attrs.field(factory=set[tuple[object, str, bytes]])
+    _wholes: dict[tuple[object, str, str, str], Mapping[str, Any]] = attrs.field(
+        factory=dict[tuple[object, str, str, str], Mapping[str, Any]]
+    )
+    _outputs: set[str | bytes] = attrs.field(factory=set[str | bytes])
+
+    def add(self, result: Result, asked: _Asked | None, new: Content | None) -> None:
+        """Take in a result; `new`: what its content becomes, None where it stays."""
+        if new is None or not markers.is_whole(new):
+            self._outputs.add(_identity(result.content))
+        if asked is None or result.is_error:
+            return
+        self._calls.add(asked.call)
+        if asked.thing is not None and asked.is_whole:
+            self._wholes[asked.thing] = asked.block
+
+    def supersedes(self, asked: _Asked | None) -> bool:
+        """Whether the same was read again."""
+        if asked is None:
+            return False
+        if asked.call in self._calls:
+            return self._reads(asked.block)
+        whole = None if asked.thing is None else self._wholes.get(asked.thing)
+        return whole is not None and self._reads(asked.block) and self._reads(whole)
+
+    def _reads(self, call: Mapping[str, Any]) -> bool:
+        return self._is_read is None or self._is_read(call)
+
+    def has(self, content: Content) -> bool:
+        """Whether the same came again."""
+        return _identity(content) in self._outputs
+
+
+def _identity(content: Content) -> str | bytes:
+    return content if isinstance(content, str) else encoded(content)

@@ -1,0 +1,262 @@
+"""Integrity: every line canonical, numbered, chained and hashed; the run, the clock, the seal and the checkpoints."""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import orjson
+
+from looplatch.states.merkle import Merkle
+from looplatch.states.record import MAX_INT, SCHEMAS, ZEROS, Kind
+from looplatch.states.verify.findings import Findings
+from looplatch.states.verify.values import is_list, is_object
+
+_CANONICAL: Final = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER
+_IS_TIME: Final = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\d\.\d{6}Z").fullmatch
+_SCALARS: Final = frozenset((str, int, bool, type(None)))
+_PLAIN_KINDS: Final = frozenset(("transition", "rejected", "message", "effect_begin", "effect_end", "tombstone"))
+_HEX: Final = frozenset("0123456789abcdef")
+_KINDS: Final = frozenset(kind.value for kind in Kind)
+
+
+class Chain:
+    """Reads one line after the other. `whole` turns False when records are missing or unreadable: what follows cannot
+    be judged as a run any more, only line by line."""
+
+    def __init__(self, findings: Findings, knows: Callable[[object], bool], fingerprint: str) -> None:
+        self.whole = True
+        self.count = 0
+        self.head = ZEROS
+        self.sealed = False
+        self.merkle = Merkle()
+        self._findings = findings
+        self._knows = knows  # whether a table of this fingerprint is at hand
+        self._fingerprint = fingerprint
+        self._next_seq = 0
+        self._prev: str | None = ZEROS  # None where the line before could not be read
+        self._readable = True  # whether every hash so far is known
+        self._run: object = None
+        self._epoch = 0
+        self._mono = -1
+        self._table: object = fingerprint  # the one that judges the run
+        self._schema: object = None  # that of the genesis, or of the last claim
+
+    def read(self, line: bytes) -> dict[str, Any] | None:
+        """Check a line, newline included; returns its record, None where it is none.
+
+        Most lines are right: that is asked first, all at once, and only of the others what is wrong with them.
+        """
+        findings = self._findings
+        self.count += 1
+        findings.line = self.count
+        findings.seq = None
+        body = line[:-1]
+        record: Any = None
+        if line[-1:] != b"\n":
+            problem = "no newline"
+        else:
+            try:
+                record = orjson.loads(body)
+                problem = f"a {type(record).__name__}"
+            except orjson.JSONDecodeError as error:
+                problem = f"not JSON: {error}"
+        if not is_object(record):
+            findings.add("I4", "the line is no record", "one JSON object and a newline", problem)
+            self._lose()
+            return None
+        if not self._passes(record, body):
+            self._check(record, body)
+        return record
+
+    def _passes(self, record: dict[str, Any], body: bytes) -> bool:
+        """Whether the record is an ordinary one with nothing wrong; if so, it is the head of the chain now."""
+        try:
+            seq, own, mono, epoch, version = (
+                record["seq"], record["hash"], record["mono_ns"], record["epoch"], record["v"]
+            )  # fmt: skip
+            if (
+                record["prev"] != self.head
+                or seq != self._next_seq
+                or mono < self._mono
+                or epoch != self._epoch
+                or version != self._schema
+                or record["run"] != self._run
+                or not seq.__class__ is mono.__class__ is epoch.__class__ is version.__class__ is int
+                or _IS_TIME(record["ts"]) is None
+                or record["kind"] not in _PLAIN_KINDS
+                or self.sealed
+                or self._prev is None
+                or orjson.dumps(record, option=_CANONICAL) != body
+                or not body.isascii()
+                or not _is_plain(record.values())
+                or _hash(record, body, own) != own
+            ):
+                return False
+        except (KeyError, TypeError):
+            return False
+        self._findings.seq = seq
+        self._next_seq = seq + 1
+        self._prev = self.head = own
+        self._mono = mono
+        self.merkle.add(own)
+        return True
+
+    def _lose(self) -> None:
+        self.whole = self._readable = False
+        self._prev = None
+        self._next_seq += 1
+
+    def _check(self, record: dict[str, Any], body: bytes) -> None:
+        """Say what is wrong with a record."""
+        add = self._findings.add
+        seq, own = record.get("seq"), record.get("hash")
+        if type(seq) is int:
+            self._findings.seq = seq
+        canonical = self._canonical(record, body)
+        computed = _hash(record, body, own) if canonical else _slow_hash(record)
+        if own != computed:
+            add("I3", "the record's hash is not the hash of its content", computed, own)
+        known: str = own if type(own) is str and len(own) == 64 and set(own) <= _HEX else computed
+        if seq != self._next_seq or type(seq) is not int:
+            add("I1", "the records are not numbered one by one", self._next_seq, seq)
+            self.whole = False
+        self._next_seq = seq + 1 if type(seq) is int else self._next_seq + 1
+        if record.get("prev") != self._prev and self._prev is not None:
+            add("I2", "the record does not follow the one before it", self._prev, record.get("prev"))
+            self.whole = self.count == 1 and self.whole
+        self._prev = self.head = known
+        self._check_run(record)
+        self._check_kind(record)
+        self.merkle.add(known)
+
+    def _canonical(self, record: dict[str, Any], body: bytes) -> bool:
+        """Whether the line is its record's canonical encoding: RFC 8785, within the values that records may hold."""
+        try:
+            encoded = orjson.dumps(record, option=_CANONICAL)
+        except TypeError as error:
+            self._findings.add("I4", "the record holds a value that is not allowed", "integers below 2**53", error)
+            return False
+        if encoded != body:
+            self._findings.add("I4", "the line is not the canonical encoding of its record", encoded.decode(), body)
+            return False
+        if not body.isascii() or not _is_plain(record.values()):
+            for problem in _forbidden(record):
+                self._findings.add(
+                    "I4", "the record holds a value that is not allowed", "no floats, ASCII keys", problem
+                )
+                return False
+        return True
+
+    def _check_run(self, record: dict[str, Any]) -> None:
+        add = self._findings.add
+        version, run, epoch, mono = record.get("v"), record.get("run"), record.get("epoch"), record.get("mono_ns")
+        time = record.get("ts")
+        if type(time) is str and _IS_TIME(time) is None:
+            add("I4", "the record's time is none", "RFC 3339, UTC, to the microsecond", time)
+        if version not in SCHEMAS or type(version) is not int:
+            add("I6", "the schema is not one that this verifier knows", SCHEMAS, version)
+        elif version != self._schema:
+            if self.count > 1 and record.get("kind") != "resumed":
+                add("I6", "the schema changes where nobody new writes", self._schema, version)
+            self._schema = version
+        if run != self._run or type(run) is not str:
+            if self.count > 1 or type(run) is not str:
+                add("I6", "the record belongs to another run", self._run or "a run's name", run)
+            self._run = run
+        if type(epoch) is not int or type(mono) is not int or type(record.get("ts")) is not str:
+            add("I4", "the record's stamps are missing", "whole numbers epoch and mono_ns, and a ts", (epoch, mono))
+            return
+        if epoch != self._epoch:
+            claim = record.get("kind") == "resumed"
+            if self.count > 1 and epoch < self._epoch:
+                message = "the epoch falls at a claim" if claim else "a former owner of the run writes on"
+                add("R3" if claim else "R4", message, f"above {self._epoch}" if claim else self._epoch, epoch)
+            elif self.count > 1 and not claim:
+                add("I7", "a new epoch begins only where the run is resumed", self._epoch, epoch)
+            self._epoch, self._mono = epoch, -1
+        elif record.get("kind") == "resumed":
+            add("R3", "the epoch rises at each claim of a run", f"above {self._epoch}", epoch)
+        if mono < self._mono:
+            add("I7", "the clock of the epoch runs backwards", f"at least {self._mono}", mono)
+        self._mono = mono
+
+    def _check_kind(self, record: dict[str, Any]) -> None:
+        add, kind = self._findings.add, record.get("kind")
+        if (kind == "genesis") != (self.count == 1):
+            add("I5", "the genesis is the first record, and no other is one", "genesis first, once", kind)
+        if kind == "genesis":
+            self._table = record.get("table")
+        elif kind == "resumed":
+            self._accept_table(record.get("changes"))
+        if self.sealed and kind != "tombstone":
+            add("I8", "a record follows the seal", "nothing", kind)
+        if kind == "terminal":
+            self._check_count(record, "I9", "the seal does not fit the records before it")
+            self.sealed = True
+        elif kind == "checkpoint":
+            self._check_count(record, "I10", "the checkpoint is not that of the records before it")
+        elif type(kind) is not str or kind not in _KINDS:
+            add("I4", "the record is of an unknown kind", ", ".join(sorted(_KINDS)), kind)
+
+    def _accept_table(self, changes: object) -> None:
+        """A run may be resumed with another table."""
+        change = changes.get("table") if is_object(changes) else None
+        if not is_object(change):
+            return
+        if change.get("was") != self._table:
+            self._findings.add("I6", "the table that was changed is not the run's", self._table, change.get("was"))
+        self._table = change.get("now")
+
+    def end(self) -> None:
+        """No more lines come: the last table that judged the run must be known here."""
+        if self.count and not self._knows(self._table):
+            self._findings.line, self._findings.seq = 1, 0
+            self._findings.add("I6", "the run was judged by another table", self._fingerprint, self._table)
+
+    def _check_count(self, record: dict[str, Any], invariant: str, message: str) -> None:
+        count, root = record.get("count"), record.get("root")
+        wanted = self.count - 1, self.merkle.root() if self._readable else root
+        if (count, root) != wanted or type(count) is not int:
+            self._findings.add(invariant, message, wanted, (count, root))
+
+
+def _hash(record: dict[str, Any], body: bytes, own: object) -> str:
+    """The hash of a canonical line without its field `hash`, cut out of the bytes where it stands there once."""
+    if type(own) is str:
+        field = b'"hash":"%b",' % own.encode()
+        place = body.find(field)
+        if place > 0 and body.rfind(field) == place:
+            return hashlib.sha256(body[:place] + body[place + len(field) :]).hexdigest()
+    return _slow_hash(record)
+
+
+def _slow_hash(record: dict[str, Any]) -> str:
+    bare = {name: value for name, value in record.items() if name != "hash"}
+    return hashlib.sha256(orjson.dumps(bare, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _is_plain(values: Iterable[Any]) -> bool:
+    """Whether there is no float among `values`, nor in what they hold."""
+    for value in values:
+        if value.__class__ in _SCALARS:
+            continue
+        if value.__class__ is dict:
+            if not _is_plain(value.values()):
+                return False
+        elif value.__class__ is not list or not _is_plain(value):
+            return False
+    return True
+
+
+def _forbidden(value: object) -> list[str]:
+    if type(value) is float:
+        return [f"the float {value!r}"]
+    if type(value) is int and not -MAX_INT <= value <= MAX_INT:
+        return [f"the number {value}"]
+    if is_object(value):
+        named = [f"the key {key!r}" for key in value if not str(key).isascii()]
+        return named + [problem for item in value.values() for problem in _forbidden(item)]
+    if is_list(value):
+        return [problem for item in value for problem in _forbidden(item)]
+    return []

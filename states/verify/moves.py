@@ -1,0 +1,246 @@
+"""Legality: every move a row of the table, every guard asked again, and the context folded from the rows."""
+
+from typing import Any, Final
+
+from looplatch.states.decisions import Decisions
+from looplatch.states.limits import Limits
+from looplatch.states.state import State
+from looplatch.states.verify.change import Change, take
+from looplatch.states.verify.findings import Findings
+from looplatch.states.verify.plan import Alternatives, EventPlan, Fact, Plan, RowPlan
+from looplatch.states.verify.values import is_list, is_object
+
+_PREPARE, _DECIDE, _RECOVER = str(State.PREPARE), str(State.DECIDE), str(State.RECOVER)
+_DECIDING: Final = frozenset({"ToolsRequested", "TurnPaused", "OutputTruncated", "ContextExceeded", "Refused",
+                              "AnswerGiven", "StopReasonUnknown"})  # fmt: skip
+
+
+class Moves:
+    """Follows a run from move to move. Where a record is wrong it is noted and then believed, so that one fault is one
+    finding and not a hundred."""
+
+    def __init__(self, plan: Plan, findings: Findings) -> None:
+        self.state = plan.initial
+        self.context = plan.fold(Limits())
+        self.started = False
+        self.ended = False
+        self.lost = False  # in a state that there is not: no further move can be judged
+        self.paused = False
+        self.terminal: str | None = None
+        self.awaited: frozenset[str] | None = frozenset()  # None where a wrong record left it open
+        self.response: dict[str, Any] | None = None  # the fields of the last ModelResponded
+        self._plan = plan
+        self._findings = findings
+        self._change = Change(plan, findings)
+        self._saved: tuple[str, frozenset[str] | None, list[Any]] | None = None
+        self._steps = self._span = 0
+
+    def begin(self, limits: dict[str, Any]) -> None:
+        """Take the run's limits from its genesis. Raises what `Limits.read` raises."""
+        self.context = self._plan.fold(Limits.read(limits))
+
+    def judge_by(self, plan: Plan) -> None:
+        """Another table holds from here on."""
+        self._plan = plan
+        self._change = Change(plan, self._findings)
+
+    @property
+    def decisions(self) -> Decisions:
+        """What follows an answer, by the table that holds."""
+        return self._plan.decisions
+
+    def limit(self, limits: dict[str, Any]) -> None:
+        """Other limits hold from here on. Raises what `Limits.read` raises."""
+        self.context.limits = Limits.read(limits)
+
+    # --- transitions
+
+    def move(self, record: dict[str, Any]) -> dict[str, Any] | None:
+        """Check a transition; returns the event's fields as guards read them, None where they cannot be judged."""
+        if self.lost:
+            return None
+        source, name, target = record["source"], record["event"], record["target"]
+        if (self.ended or not self.started or source != self.state or target not in self._plan.states) and (
+            not self._stands(source, target)
+        ):
+            return None
+        event = self._plan.events.get(name)
+        known = self._plan.alternatives.get((source, name))
+        self.state = target
+        if event is None or known is None or target not in known.targets:
+            legal = sorted(event for state, event in self._plan.alternatives if state == source)
+            found = f"{source} --{name}--> {target}"
+            self._findings.add("M3", "there is no such row in the table", f"an event of {', '.join(legal)}", found)
+            return self._believe(record)
+        if source == _DECIDE or not self.started or self.awaited is None or name not in self.awaited:
+            self._check_asked(event, source, record)
+        fields = event.read(record["fields"])
+        if fields is None:
+            self._findings.add("M5", f"the fields are not those of {name}", f"{name}'s own", record["fields"])
+            return self._believe(record)
+        row = self._row(record, known, target, fields)
+        if row is None:
+            return self._believe(record)
+        if record["reason"] != row.reason or record["strategy"] != row.strategy or record["terminal"] != row.terminal:
+            self._check_names(record, row, source)
+        if name == "TroubleNamed" and source == _RECOVER and fields["trouble"] != vars(self.context)["trouble"]:
+            wanted = vars(self.context)["trouble"]
+            self._findings.add("M8", "the trouble named is not the one at hand", str(wanted), str(fields["trouble"]))
+        if row.changes or record["change"] != {}:
+            enters = target == _RECOVER and source != _RECOVER
+            self._change.apply(record, row, fields, self.context, enters_recover=enters)
+        self.awaited = row.awaited
+        self.ended = target in self._plan.final
+        self.terminal = row.terminal
+        self.paused = name == "RunPaused"
+        if name == "ModelResponded":
+            self.response = record["fields"]
+        self._check_measure(event.external)
+        return fields
+
+    def _stands(self, source: str, target: str) -> bool:
+        """Whether the move starts where the run stands, and ends in a state that there is."""
+        add = self._findings.add
+        if self.ended:
+            add("M9", "a move after the final state", "nothing", f"{source} -> {target}")
+            return False
+        if not self.started and source != self._plan.initial:
+            add("M1", "the run does not start in the initial state", self._plan.initial, source)
+        elif self.started and source != self.state:
+            add("M2", "the move does not start where the one before ended", self.state, source)
+        for state in (source, target):
+            if state not in self._plan.states:
+                add("M12", "the table has no such state", ", ".join(sorted(self._plan.states)), state)
+                self.lost = True
+                return False
+        return True
+
+    def _check_asked(self, event: EventPlan, source: str, record: dict[str, Any]) -> None:
+        """An event of the loop's own must answer what the move before ordered, and the answer's stop reason."""
+        add = self._findings.add
+        if event.name == "RunStarted" and self.started:
+            add("M1", "the run starts twice", "RunStarted once, first", event.name)
+        self.started = True
+        asked = self.awaited is None or event.external or event.name in self.awaited
+        if not asked:
+            wanted = ", ".join(sorted(self.awaited or ())) or "an event from outside"
+            add("M13" if source == _DECIDE else "M3", "no command in hand brings this event", wanted, event.name)
+        elif event.name in _DECIDING and source == _DECIDE and self.response is not None:
+            self._check_decision(event.name, record["fields"])
+
+    def _check_decision(self, name: str, fields: dict[str, Any]) -> None:
+        assert self.response is not None
+        reason, calls = self.response["stop_reason"], len(self.response["calls"])
+        wanted = self.decisions.event(reason, calls).__name__
+        if name != wanted:
+            found = f"{name} after the stop reason {reason} with {calls} calls"
+            self._findings.add("M13", "the stop reason and the calls lead to another event", wanted, found)
+            return
+        told = {"calls": calls, "begun": self.response["begun"], "stop_reason": reason}
+        for field, value in fields.items():
+            if field in told and value != told[field]:
+                self._findings.add("M13", f"{name}.{field} is not what the answer said", told[field], value)
+
+    def _row(self, record: dict[str, Any], known: Alternatives, target: str, fields: dict[str, Any]) -> RowPlan | None:
+        """The row that was taken, or None where it cannot be told."""
+        guards: Any = record.get("guards")
+        if guards == known.constant and guards[0][1] is True and len(guards) == 1:
+            return known.rows[0]
+        verdicts = self._verdicts(guards, known, fields)
+        if verdicts is None:
+            fitting = [row for row in known.rows if row.target == target]
+            return fitting[0] if len(fitting) == 1 else None
+        holding = [row for row, verdict in zip(known.rows, verdicts, strict=True) if verdict]
+        if len(holding) != 1:
+            self._findings.add("M6", "not exactly one guard holds", "one true verdict", guards)
+            return None
+        if holding[0].target != target:
+            self._findings.add("M4", "the row taken is not the one whose guard holds", holding[0].target, target)
+            return None
+        return holding[0]
+
+    def _verdicts(self, guards: Any, known: Alternatives, fields: dict[str, Any]) -> list[bool] | None:
+        """The recorded verdicts, after comparing them with the guards asked again; None where they are no verdicts."""
+        context, fact = self.context, Fact(fields)
+        real = [test(context, fact) for test in known.tests]
+        wanted = [[name, verdict] for name, verdict in zip(known.names, real, strict=True)]
+        if guards == wanted and all(pair[1].__class__ is bool for pair in guards):
+            return real
+        add = self._findings.add
+        if not is_list(guards) or [pair[0] for pair in guards] != known.names:
+            add("M4", "the verdict of every alternative must be there, in row order", wanted, guards)
+            return None
+        verdicts = [pair[1] for pair in guards]
+        if not all(type(verdict) is bool for verdict in verdicts) or any(len(pair) != 2 for pair in guards):
+            add("M4", "a verdict is no boolean", wanted, guards)
+            return None
+        if verdicts != real and verdicts.count(True) == 1:
+            add("M5", "the guards, asked again, say something else", wanted, guards)
+        return verdicts
+
+    def _check_names(self, record: dict[str, Any], row: RowPlan, source: str) -> None:
+        """Reason, strategy and terminal reason are the row's."""
+        add = self._findings.add
+        reason, strategy, terminal = record["reason"], record["strategy"], record["terminal"]
+        if reason != row.reason:
+            add("M7", "the reason to go on is not the row's", row.reason, reason)
+        if strategy != row.strategy:
+            lacking = source == _RECOVER and strategy is None
+            add("M8" if lacking else "M7", "the strategy is not the row's", row.strategy, strategy)
+        if terminal != row.terminal:
+            add("M8" if source == _RECOVER else "M9", "the terminal reason is not the row's", row.terminal, terminal)
+
+    def _check_measure(self, external: bool) -> None:
+        """By itself a run never stands twice where it stood: Brent's way to see that with one place remembered."""
+        if external:
+            self._saved, self._steps, self._span = None, 0, 1
+            return
+        saved = self._saved
+        here = saved is not None and saved[0] == self.state and saved[1] == self.awaited
+        if here and saved is not None and saved[2] == self.context.standing():
+            self._findings.add("C3", "the run goes in a circle: no counter rose", "a counter that rises", self.state)
+        self._steps += 1
+        if self._steps >= self._span:
+            self._saved = (self.state, self.awaited, self.context.standing())
+            self._steps, self._span = 0, 2 * self._span or 1
+
+    def _believe(self, record: dict[str, Any]) -> dict[str, Any] | None:
+        """Go on from what a wrong record says."""
+        self.awaited = None
+        self.started = True
+        self.ended = self.state in self._plan.final
+        self.terminal = record.get("terminal")
+        change = record.get("change")
+        if is_object(change):
+            own = vars(self.context)
+            for name, value in change.items():
+                take(name, value, own)
+        return None
+
+    # --- rejected events
+
+    def reject(self, record: dict[str, Any]) -> None:
+        """Check a refused event: nothing moves, and the verdicts are those of the guards."""
+        if self.lost:
+            return
+        add, state = self._findings.add, self.state
+        if (record["source"], record["target"]) != (state, state):
+            add(
+                "M10",
+                "a refused event moves nothing",
+                f"{state} -> {state}",
+                f"{record['source']} -> {record['target']}",
+            )
+        for name in ("reason", "strategy", "terminal"):
+            if record[name] is not None:
+                add("M10", f"a refused event has no {name}", None, record[name])
+        if record["change"] != {}:
+            add("M10", "a refused event changes nothing", {}, record["change"])
+        event = self._plan.events.get(record["event"])
+        known = self._plan.alternatives.get((state, record["event"]))
+        fields = None if event is None else event.read(record["fields"])
+        if event is None or known is None:
+            if record["guards"] != []:
+                add("M4", "the event has no row here, so no guard was asked", [], record["guards"])
+        elif fields is not None:
+            self._verdicts(record["guards"], known, fields)
