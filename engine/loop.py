@@ -210,8 +210,8 @@ class Loop:
         idempotent; of another write the model is told that its effect is unknown.
         log: the file, the `Log` of a run in memory, or an `AuditLog` that was reopened. approvals: decisions on calls
         that are awaited, by tool_use id; the run stays suspended while others are. accept_changes: go on although the
-        loop is not the one that the run began with, or contents were kept without their secrets. deadline_s:
-        seconds from now; None: what was left of the run's own, which rested meanwhile.
+        loop, or a sub-agent that is to go on, is not the one that the run began with, or contents were kept without
+        their secrets. deadline_s: seconds from now; None: what was left of the run's own, which rested meanwhile.
         The others are as for `run`.
         Raises UsageError, and writes nothing, for a run that has ended or cannot go on, for a loop that has changed
         (naming the difference) and for calls that are not awaited; AuditError for a log that is damaged.

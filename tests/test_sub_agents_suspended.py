@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from looplatch import Allow, Deny, Rule, ToolUseBlock, UsageError, verify
+from looplatch import Allow, Deny, Log, Rule, ToolUseBlock, UsageError, read, verify
+from looplatch.recovery.resume.fold import LoopChanged
+from looplatch.states.record import Kind
 from looplatch.testing import ScriptedAPI, reply, tool_use
 from tests.nesting import SPEND, Agents, ask, linked
 from tests.playing import Hanging, check, echo, result, scripted
@@ -91,6 +93,65 @@ def test_a_grandchild_suspends_all_above_it() -> None:
             stay = await stayed(loop.resume(stay.log, approvals={"g1": Allow()}), top)
             assert stay.result.result == "Top."
             assert len(deep.requests) == 2
+
+    asyncio.run(main())
+
+
+CHANGES: list[tuple[str, dict[str, Any]]] = [
+    ("model", {"model": "claude-opus-4-5"}),
+    ("system", {"system": "Be brief."}),
+    ("tools", {"tools": [echo("write", read_only=False)]}),
+    ("params", {"params": {"temperature": 0}}),
+]
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["in memory", "in a file"])
+@pytest.mark.parametrize(("name", "options"), CHANGES, ids=[name for name, _ in CHANGES])
+def test_one_that_has_changed_is_refused_with_its_parent(
+    tmp_path: Path, name: str, options: dict[str, Any], kept: bool
+) -> None:
+    """Before anything is sent or written; where the change is accepted, the child's own log has it."""
+
+    async def main() -> None:
+        script = [reply(ask("t1", "Write.")), reply("Done.")], [reply(tool_use("c1", "write", {})), reply("Wrote.")]
+        async with (agents := Agents(*script, inner_options=ASKING)) as loop:
+            first = await stayed(loop.run("Go.", log=tmp_path / "run.jsonl" if kept else None), agents.parent)
+        log = read(tmp_path / "run.jsonl") if kept else first.log
+        async with (agents := Agents([script[0][1]], [script[1][1]], inner_options=ASKING | options)) as loop:
+            for given in ({}, {"c1": Allow()}):
+                with pytest.raises(LoopChanged, match=f"in the sub-agent helper: {name}") as caught:
+                    loop.resume(log, approvals=given)
+                [difference] = caught.value.differences
+                assert (difference.name, difference.agents) == (name, ("helper",))
+            assert agents.child.requests == agents.parent.requests == []
+            if kept:
+                assert read(tmp_path / "run.jsonl").lines == first.log.lines
+            last = await stayed(loop.resume(log, approvals={"c1": Allow()}, accept_changes=True), agents.parent)
+            assert last.result.result == "Done."
+            assert last.run.messages[2]["content"] == [result("t1", "Wrote.")]
+            [claim] = [one for one in linked(last.log, "t1").records if one.kind is Kind.RESUMED]
+            assert list(claim["changes"]) == [name]
+
+    asyncio.run(main())
+
+
+def test_what_has_changed_is_found_two_levels_down() -> None:
+    async def main() -> None:
+        logs: list[Log] = []
+        for options in ({}, {"system": "Be brief."}):
+            deep = ScriptedAPI([reply(tool_use("g1", "write", {"n": 1}))])
+            middle = ScriptedAPI([reply(ask("c1", "Deeper.", "deep"))])
+            top = ScriptedAPI([reply(ask("t1", "Look.", "middle"))])
+            async with (
+                scripted(deep, **ASKING, **options) as lowest,
+                scripted(middle, tools=[lowest.as_tool("deep", "")]) as lower,
+                scripted(top, tools=[lower.as_tool("middle", "")]) as loop,
+            ):
+                if not logs:
+                    logs.append((await stayed(loop.run("Go."), top)).log)
+                    continue
+                with pytest.raises(LoopChanged, match="in the sub-agent middle: in the sub-agent deep: system"):
+                    loop.resume(logs[0])
 
     asyncio.run(main())
 

@@ -7,12 +7,12 @@ from typing import Any
 import attrs
 
 from looplatch.agents.parentage import NOTHING, Child, Parentage
-from looplatch.audit import Log
+from looplatch.audit import AuditLog, Log
 from looplatch.audit.children import child_files
 from looplatch.audit.payloads import payloads_of
 from looplatch.audit.places import place_of, prefix_at
 from looplatch.blocks import blocks_of
-from looplatch.recovery.resume.fold import snapshot_of
+from looplatch.recovery.resume.fold import Snapshot, snapshot_of
 from looplatch.recovery.waiting import waiting
 from looplatch.states.context import TOTALS
 from looplatch.states.errors import UsageError
@@ -25,23 +25,41 @@ from looplatch.tools import ToolResult
 class Past:
     """What is found of a run.
 
-    file: where its log lies, or is to lie; None: in memory. log: None where the run never began. limits: its own, as
-    its log has them. awaited: the calls that it waits for someone's word on.
+    file: where its log lies, or is to lie; None: in memory. log: None where the run never began. snapshot: where it
+    stands; None where it never began, or has ended.
     """
 
     file: Path | None = None
     log: Log | None = None
-    limits: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
-    awaited: frozenset[str] = frozenset()
+    snapshot: Snapshot | None = None
+
+    @property
+    def limits(self) -> Mapping[str, Any]:
+        """Its own limits, as its log has them."""
+        return {} if self.snapshot is None else self.snapshot.settings["limits"]
+
+    @property
+    def awaited(self) -> frozenset[str]:
+        """The calls that it waits for someone's word on."""
+        snapshot = self.snapshot
+        return frozenset(() if snapshot is None else waiting(snapshot.awaited, snapshot.nested_awaited))
 
 
 def past_of(parent: Parentage) -> Past:
     """What is on record of the run inside the call of `parent`. Raises AuditError for a log that is damaged."""
-    own, call = parent.at.journal.log, parent.call.id
-    if own.file is None:
-        known = own.children.get(call)
+    own = parent.at.journal.log
+    return past_at(own.run, own.file, own.children, parent.call.id)
+
+
+def past_at(run: str, parent: Path | None, children: Mapping[str, AuditLog], call: str) -> Past:
+    """What is on record of the run inside a call of `run`, whose log is the file `parent`, or has `children` in memory.
+
+    Raises AuditError for a log that is damaged.
+    """
+    if parent is None:
+        known = children.get(call)
         return Past() if known is None else _begun(Log.of(known))
-    for file in child_files(own.file, call):
+    for file in child_files(parent, call):
         if not _holds_anything(file):
             return Past(file=file)
         try:
@@ -50,7 +68,7 @@ def past_of(parent: Parentage) -> Past:
         except UsageError:
             continue  # its process died in the middle of its first record
         linked = kept.genesis.get("parent")
-        if linked is not None and linked["run"] == own.run and _has_begun(kept.records):
+        if linked is not None and linked["run"] == run and _has_begun(kept.records):
             return _begun(Log(kept.lines, place.payloads, file=file, torn=kept.torn))
     raise AssertionError("there is always another name")
 
@@ -66,9 +84,7 @@ def _has_begun(records: Iterable[Record]) -> bool:
 def _begun(log: Log) -> Past:
     if log.terminal is not None:
         return Past(file=log.file, log=log)
-    snapshot = snapshot_of(log.records)
-    awaited = waiting(snapshot.awaited, snapshot.nested_awaited)
-    return Past(file=log.file, log=log, limits=snapshot.settings["limits"], awaited=frozenset(awaited))
+    return Past(file=log.file, log=log, snapshot=snapshot_of(log.records))
 
 
 def ended(log: Log) -> tuple[Child, ToolResult]:

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from looplatch.agents.agent import Agent
 from looplatch.agents.child import answered, answered_within
 from looplatch.agents.parentage import PARENTAGE
 from looplatch.plan import Plan
@@ -30,7 +31,7 @@ def agent_tool(plan: Plan, name: str, description: str) -> Tool:
         name,
         description,
         _SCHEMA,
-        call,
+        Agent(plan, call),
         read_only=_only_reads(plan),
         idempotent=True,  # its log knows what was done: it goes on from there
         grace_s=_GRACE_S + max((tool.grace_s for tool in plan.toolbox.values()), default=0.0),

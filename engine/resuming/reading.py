@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from looplatch.agents.changes import changes_inside
 from looplatch.approvals import Approval, Approvals, new_approvals
 from looplatch.audit import AuditLog, Log, MemoryLog, PayloadSource, mirror_to
 from looplatch.audit.places import place_of, prefix_at
@@ -33,9 +34,9 @@ from looplatch.workplace import Pauses
 class Resumption:
     """What a run goes on from, read from its log and checked; nothing is written until it is opened.
 
-    approvals: the decisions that are new. changes: in what the loop is another one, accepted, as what may yet be found
-    in sub-agents. given_deadline_s: the time that the caller gives, None: what is left of the run's own. children: the
-    logs of sub-agents, of a run in memory.
+    approvals: the decisions that are new. changes: in what the loop is another one, accepted; what has changed in
+    sub-agents, their own logs say. given_deadline_s: the time that the caller gives, None: what is left of the run's
+    own. children: the logs of sub-agents, of a run in memory.
     """
 
     kept: Prefix = attrs.field(repr=False)
@@ -173,14 +174,19 @@ def read_resumption(
     """Read a log and see whether the run can go on with a loop of this plan; writes nothing.
 
     Raises CannotResume where it cannot: it has ended or never began, kept no contents, or its log is not valid;
-    LoopChanged where the loop is another one and that is not accepted; LogDamaged where good records follow a damage;
-    UsageError for a log that cannot be read, and for decisions on calls that are not awaited.
+    LoopChanged where the loop, or a sub-agent in the middle of a call, is another one and that is not accepted;
+    LogDamaged where good records follow a damage; UsageError for a log that cannot be read, and for decisions on calls
+    that are not awaited.
     """
     kept, payloads = _read(log)
     snapshot = snapshot_of(kept.records)
     changes = snapshot.differences(settings_of(plan))
-    if changes and not accept_changes:
-        raise LoopChanged(changes)
+    children: Mapping[str, AuditLog] = {}
+    file = kept.file
+    if not isinstance(log, str | os.PathLike):
+        children, file = log.child_logs if isinstance(log, Log) else log.children, log.file
+    if not accept_changes and (found := (*changes, *changes_inside(plan, snapshot, file, children))):
+        raise LoopChanged(found)
     if known_table(snapshot.settings["table"]) is not None:  # by a table that is not known, nobody here can judge
         # A process may die between the last move and the seal: that one is set then.
         expected = () if snapshot.terminal is None else ("I8",)
@@ -193,7 +199,7 @@ def read_resumption(
         snapshot=snapshot,
         changes=changes,
         approvals=new_approvals(approvals, snapshot),
-        children=log.child_logs if isinstance(log, Log) else {},
+        children=children,
         partial=partial,
         pauses=pauses,
         given_deadline_s=deadline_s,

@@ -1,0 +1,47 @@
+"""What has changed in the sub-agents of a run, before any of them goes on."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import attrs
+
+from looplatch.agents.agent import Agent
+from looplatch.agents.past import Past, past_at
+from looplatch.audit import AuditError, AuditLog
+from looplatch.opening import settings_of
+from looplatch.plan import Plan
+from looplatch.recovery.resume.fold import Difference, Snapshot
+from looplatch.states.errors import UsageError
+from looplatch.states.limits import Limits
+
+
+def changes_inside(
+    plan: Plan, snapshot: Snapshot, file: Path | None, children: Mapping[str, AuditLog]
+) -> Iterator[Difference]:
+    """In what the sub-agents in the middle of a call are not what they were when they began, however deep they are.
+
+    file: the log of the run that `snapshot` is of. children: those of its sub-agents, where it is in memory. A log that
+    cannot be read changes nothing: the call that needs it will say so.
+    """
+    answer = snapshot.answer
+    for call, tool in () if answer is None else answer.tools.items():
+        name = str(tool.begin["name"])
+        given = plan.toolbox.get(name)
+        if not tool.is_open or given is None or not isinstance(given.call, Agent):
+            continue
+        past = _readable(snapshot.run, file, children, call)
+        if past is None or past.log is None or past.snapshot is None:
+            continue
+        agent = attrs.evolve(given.call.plan, limits=Limits.read(dict(past.limits)))  # it had what its parent had left
+        for found in (
+            *past.snapshot.differences(settings_of(agent)),
+            *changes_inside(agent, past.snapshot, past.file, past.log.child_logs),
+        ):
+            yield attrs.evolve(found, agents=(name, *found.agents))
+
+
+def _readable(run: str, file: Path | None, children: Mapping[str, AuditLog], call: str) -> Past | None:
+    try:
+        return past_at(run, file, children, call)
+    except (AuditError, UsageError):
+        return None
