@@ -14,8 +14,8 @@ from looplatch.states.event import Event
 from looplatch.states.events import EVENTS
 from looplatch.states.limits import Limits
 from looplatch.states.record import MAX_INT, Kind, Record
-from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
+from looplatch.tables import table_named
 
 _EVENTS: Final = {event.__name__: event for event in EVENTS}
 
@@ -77,10 +77,12 @@ class Replayed:
     divergence: Divergence | None
 
 
-def replay(log: Log | str | os.PathLike[str], *, table: Table = TABLE) -> Replay:
+def replay(log: Log | str | os.PathLike[str], *, table: Table | None = None) -> Replay:
     """Derive every move of a log again: each recorded event is sent to the machine, and what it does is compared.
 
-    Raises UsageError for a log whose genesis is missing, LogDamaged and UsageError as `read` does.
+    table: the machine's; None for the one that judged the run, which the log names. Raises UnknownTable where no
+    looplatch up to this one had that table, UsageError for a log whose genesis is missing, LogDamaged and UsageError
+    as `read` does.
     """
     agreed = 0
     for made in replayed(log, table=table):
@@ -90,7 +92,7 @@ def replay(log: Log | str | os.PathLike[str], *, table: Table = TABLE) -> Replay
     return Replay(agreed=agreed)
 
 
-def replayed(log: Log | str | os.PathLike[str], *, table: Table = TABLE) -> Iterator[Replayed]:
+def replayed(log: Log | str | os.PathLike[str], *, table: Table | None = None) -> Iterator[Replayed]:
     """The moves of a log, one after the other, made again by the machine; the last is the first that does not agree.
 
     Raises as `replay` does, at the first move.
@@ -98,7 +100,7 @@ def replayed(log: Log | str | os.PathLike[str], *, table: Table = TABLE) -> Iter
     records = (log if isinstance(log, Log) else read(log)).records
     if not records or records[0].kind is not Kind.GENESIS:
         raise UsageError("log", "it does not begin with a genesis", "Give a whole log; `looplatch verify` tells more")
-    machine = Machine(table)
+    machine = Machine(table_named(records[0].get("table")) if table is None else table)
     cursor = machine.start(Context())
     for record in records:
         match record.kind:

@@ -9,16 +9,19 @@ import attrs
 import orjson
 import pytest
 
-from looplatch import verify
-from looplatch.audit import read
+from looplatch import replay, verify
+from looplatch.audit import Log, read
 from looplatch.states.check.domains import PROFILES, domain_of
 from looplatch.states.check.guards import ask, trials
 from looplatch.states.context import Context
 from looplatch.states.past import table_of
+from looplatch.states.record import seal
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Guard, Table, fingerprint_of
 from looplatch.states.verify.log import verify_lines
-from looplatch.tables import known_table
+from looplatch.tables import UnknownTable, known_table
+from looplatch.testing import assert_valid
+from tests.compressing import compressed
 from tests.forge import broken
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -121,3 +124,37 @@ def no_limit(c: Context, e: Any) -> bool:
 def test_a_weaker_guard_means_something_else() -> None:
     (one, event, guard) = next(value for name, value in guards().items() if name.startswith("turns_left of"))
     assert meaning(one, event, attrs.evolve(guard, test=no_limit)) != meaning(one, event, guard)
+
+
+# --- replay goes by the table that the log names
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_log_of_an_earlier_looplatch_replays(path: Path) -> None:
+    log = read(path)
+    outcome = replay(log)
+    assert outcome.ok, outcome
+    assert outcome.agreed == len(log.transitions) + sum(record.kind == "rejected" for record in log.records)
+    assert_valid(log, "sealed")
+
+
+def naming(fingerprint: str, log: Log) -> Log:
+    """The log, as if another table had judged it."""
+    genesis = {name: value for name, value in log.records[0].data.items() if name != "hash"}
+    return Log([seal({**genesis, "table": fingerprint}), *log.lines[1:]], log.payloads)
+
+
+def test_what_replays_by_the_present_table_does_not_by_the_first_where_they_differ() -> None:
+    """A compression without a level left ends a run now, by a row that the first table had not."""
+    logs = [one.log for one in compressed()]
+    assert all(replay(log).ok for log in logs)
+    assert not all(replay(naming(FIRST, log)).ok for log in logs)
+    assert all(replay(naming(FIRST, log), table=TABLE).ok for log in logs)
+
+
+def test_a_table_that_nobody_knows_is_named() -> None:
+    strange = naming("ab" * 32, read(LOGS[-1]))
+    with pytest.raises(UnknownTable, match=f"'{'ab' * 32}'.*`table`") as caught:
+        replay(strange)
+    assert caught.value.fingerprint == "ab" * 32
+    assert replay(strange, table=TABLE).ok
