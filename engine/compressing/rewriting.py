@@ -7,7 +7,7 @@ from looplatch.encoding import encode
 from looplatch.history import Joining, Rewrite
 from looplatch.kept import Kept
 from looplatch.recovery.compression.edits import Edit, apply, in_order
-from looplatch.recovery.validity import history_problems
+from looplatch.recovery.compression.revising import edit_problems
 from looplatch.recovery.weights import Message
 from looplatch.states.errors import LooplatchError
 from looplatch.workplace import Workplace
@@ -28,13 +28,12 @@ def rewrite(at: Workplace, what: str, messages: Sequence[Message], edits: Sequen
     Returns the messages as they are then. Raises InvalidCompression, and changes nothing, where the API would refuse
     what comes of it; `what` made the edits.
     """
-    edited = apply(messages, edits)
-    if problems := list(history_problems(edited)):
+    if problems := list(edit_problems(messages, edits)):
         raise InvalidCompression(what, problems)
     ordered = in_order(edits)
     # From the end, so that the places of those before still hold.
     at.history.rewrite([_recorded(at, messages, edit) for edit in reversed(ordered)][::-1])
-    return edited
+    return apply(messages, edits)
 
 
 def _recorded(at: Workplace, messages: Sequence[Message], edit: Edit) -> Rewrite:

@@ -1,7 +1,7 @@
 """Which messages of a history belong together, so that an edit leaves calls and results whole."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import attrs
 
@@ -74,7 +74,10 @@ def outline(messages: Sequence[Message]) -> Outline:
                     exchanges.append(Exchange(start=start, answer=answer, stop=place, plain=plain))
                     start, plain = place, True
                 answer = None
-            kinds = _follow_answer(waiting, message)
+            blocks = blocks_of(message)
+            kinds = {block["type"] for block in blocks}
+            if waiting or not kinds.isdisjoint(SERVER_CALLS):
+                _follow_answer(waiting, blocks)
             if not kinds.isdisjoint(THINKING):
                 thoughts.append(place)
             if "compaction" in kinds:
@@ -100,25 +103,21 @@ def outline(messages: Sequence[Message]) -> Outline:
     )
 
 
-def _follow_answer(waiting: set[object], message: Message) -> set[object]:
-    """Note the calls of a message that the server answers, and its answers. Returns the types of its blocks."""
-    kinds: set[object] = set()
-    for block in blocks_of(message):
-        kind = block.get("type")
-        kinds.add(kind)
-        if kind in SERVER_CALLS:
+def _follow_answer(waiting: set[object], blocks: Iterable[Mapping[str, Any]]) -> None:
+    """Note the calls among the blocks that the server answers, and its answers."""
+    for block in blocks:
+        if block.get("type") in SERVER_CALLS:
             waiting.add(block.get("id"))
-        elif waiting:
+        else:
             waiting.discard(block.get("tool_use_id"))
-    return kinds
 
 
 def blocks_of(message: Message) -> Sequence[Mapping[str, Any]]:
     """The content blocks of a message; a text alone is one block."""
-    content = message["content"]
+    content: Sequence[Mapping[str, Any]] | str = message["content"]
     if isinstance(content, str):
         return ({"type": "text", "text": content},)
-    return cast("Sequence[Mapping[str, Any]]", content)
+    return content
 
 
 def has_results(message: Message) -> bool:

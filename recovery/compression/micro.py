@@ -7,7 +7,7 @@ from looplatch.recovery.compression.cutting import Content, content_tokens
 from looplatch.recovery.compression.edits import Edit
 from looplatch.recovery.compression.exchanges import outline
 from looplatch.recovery.compression.markers import cleared
-from looplatch.recovery.compression.results import Result, results_of, saved_by, with_content
+from looplatch.recovery.compression.results import Result, results_of, with_content
 from looplatch.recovery.compression.settings import Compression
 from looplatch.recovery.compression.thinking import editable_from, with_thinking_dropped
 from looplatch.recovery.weights import Message
@@ -22,14 +22,17 @@ def micro(messages: Sequence[Message], settings: Compression, window: int) -> tu
     """
     parts = outline(messages)
     floor = editable_from(messages, parts, settings)
-    results = list(results_of(messages, parts.exchanges))
+    results = results_of(messages, parts.exchanges)
     unseen = parts.exchanges[-1].start if parts.exchanges else 0
     contents: list[tuple[Result, Content]] = []
+    saved = 0
     for result in results[: max(0, len(results) - settings.keep_results)]:
         if floor <= result.place < unseen and result.direct:
             tokens = content_tokens(result.content)
             if tokens >= LEAST_TOKENS:
-                contents.append((result, cleared(tokens)))
-    if not contents or saved_by(contents) < settings.micro_frees * window:
+                marker = cleared(tokens)
+                saved += tokens - content_tokens(marker)
+                contents.append((result, marker))
+    if not contents or saved < settings.micro_frees * window:
         return ()
     return with_thinking_dropped(messages, parts, with_content(messages, contents), settings)

@@ -1,12 +1,14 @@
 """The tool results of a history, each with the call that it answers, and the edits that give them other content."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from looplatch.recovery.compression.cutting import Content, content_tokens
+from looplatch.recovery.compression.cutting import Content
 from looplatch.recovery.compression.edits import Edit
 from looplatch.recovery.compression.exchanges import Exchange, blocks_of
 from looplatch.recovery.weights import Message
+
+_UNKNOWN: Final[Mapping[str, Any]] = {}
 
 
 class Result(NamedTuple):
@@ -24,48 +26,44 @@ class Result(NamedTuple):
     direct: bool
 
 
-def results_of(messages: Sequence[Message], exchanges: Iterable[Exchange]) -> Iterator[Result]:
+def results_of(messages: Sequence[Message], exchanges: Iterable[Exchange]) -> list[Result]:
     """The results of the exchanges, in order."""
+    results: list[Result] = []
     for exchange in exchanges:
         calls: dict[str, Mapping[str, Any]] = {}
         for place in range(exchange.start, exchange.stop):
             message = messages[place]
-            for index, block in enumerate(blocks_of(message)):
+            content = message["content"]
+            if isinstance(content, str):
+                continue
+            is_user = message["role"] == "user"
+            for index, block in enumerate(content):
                 kind = block.get("type")
                 if kind == "tool_use":
                     calls[block["id"]] = block
-                elif kind == "tool_result" and message["role"] == "user":
-                    call = calls.get(block["tool_use_id"], {})
-                    caller = call.get("caller")
-                    yield Result(
-                        place,
-                        index,
-                        call,
-                        block.get("content") or "",
-                        bool(block.get("is_error")),
-                        not caller or caller.get("type") == "direct",
+                elif kind == "tool_result" and is_user:
+                    call = calls.get(block["tool_use_id"], _UNKNOWN)
+                    direct = "caller" not in call or _is_direct(call["caller"])
+                    results.append(
+                        Result(place, index, call, block.get("content") or "", bool(block.get("is_error")), direct)
                     )
+    return results
 
 
-def saved_by(contents: Iterable[tuple[Result, Content]]) -> int:
-    """How many tokens the new contents of results save."""
-    return sum(content_tokens(result.content) - content_tokens(new) for result, new in contents)
+def _is_direct(caller: Mapping[str, Any] | None) -> bool:
+    return not caller or caller.get("type") == "direct"
 
 
 def with_content(messages: Sequence[Message], contents: Iterable[tuple[Result, Content]]) -> tuple[Edit, ...]:
     """The edits that give each result its new content: one a message."""
-    by_place: dict[int, dict[int, Content]] = {}
+    refilled: dict[int, list[Mapping[str, Any]]] = {}
     for result, content in contents:
-        by_place.setdefault(result.place, {})[result.block] = content
+        place = result.place
+        blocks = refilled.get(place)
+        if blocks is None:
+            blocks = refilled[place] = list(blocks_of(messages[place]))
+        blocks[result.block] = {**blocks[result.block], "content": content}
     return tuple(
-        Edit(start=place, stop=place + 1, messages=(_refilled(messages[place], by_place[place]),))
-        for place in sorted(by_place)
+        Edit(start=place, stop=place + 1, messages=({**messages[place], "content": refilled[place]},))
+        for place in sorted(refilled)
     )
-
-
-def _refilled(message: Message, contents: Mapping[int, Content]) -> Message:
-    blocks = [
-        {**block, "content": contents[index]} if index in contents else block
-        for index, block in enumerate(blocks_of(message))
-    ]
-    return {**message, "content": blocks}

@@ -47,13 +47,11 @@ def snip(
         return ()
     later = _Later(is_read)
     contents: list[tuple[Result, Content]] = []
-    for result in reversed(tuple(results_of(messages, parts.exchanges))):
+    for result in reversed(results_of(messages, parts.exchanges)):
         if not result.direct:
             continue
-        asked = _asked(result.call)
-        new = None
-        if floor <= result.place < bound:
-            new = _shorter(result, asked, later, settings)
+        asked = _asked(result.call) if result.call else None
+        new = _shorter(result, asked, later, settings) if floor <= result.place < bound else None
         if new is not None:
             contents.append((result, new))
         later.add(result, asked, new)
@@ -77,25 +75,25 @@ def _shorter(result: Result, asked: "_Asked | None", later: "_Later", settings: 
 
 
 class _Asked(NamedTuple):
-    """What a call asks for. `thing`: what it reads of, where it names a path and nothing else but a part of that."""
+    """What a call asks for. `thing`: what it reads of, where it names a path and nothing else but a part of that.
+
+    A call that names no part of its thing asks for the thing itself.
+    """
 
     block: Mapping[str, Any]
-    call: tuple[object, str, bytes]
-    thing: tuple[object, str, str, str] | None
-    is_whole: bool  # it names no part
+    call: tuple[object, ...]
+    thing: tuple[object, ...] | None
 
 
-def _asked(call: Mapping[str, Any]) -> _Asked | None:
-    """What a call asks for; None where the call is not known."""
-    if not call:
-        return None
+def _asked(call: Mapping[str, Any]) -> _Asked:
     toolset, tool = call.get("toolset_name"), call["name"]
     given: Mapping[str, Any] = call["input"]
-    same = (toolset, tool, encoded(given))
     name = _path_in(given)
     if name is None:
-        return _Asked(call, same, None, is_whole=False)
-    return _Asked(call, same, (toolset, tool, name, str(given[name])), is_whole=len(given) == 1)
+        return _Asked(call, (toolset, tool, encoded(given)), None)
+    path = given[name]
+    thing = (toolset, tool, name, path if isinstance(path, str) else encoded(path))
+    return _Asked(call, thing if len(given) == 1 else (toolset, tool, encoded(given)), thing)
 
 
 def _path_in(given: Mapping[str, Any]) -> str | None:
@@ -112,9 +110,8 @@ class _Later:
     """What the results brought that stand after the one that is looked at."""
 
     _is_read: IsRead | None
-    _calls: set[tuple[object, str, bytes]] = attrs.field(factory=set[tuple[object, str, bytes]])
-    _wholes: dict[tuple[object, str, str, str], Mapping[str, Any]] = attrs.field(
-        factory=dict[tuple[object, str, str, str], Mapping[str, Any]]
+    _calls: dict[tuple[object, ...], Mapping[str, Any]] = attrs.field(
+        factory=dict[tuple[object, ...], Mapping[str, Any]]
     )
     _outputs: set[str | bytes] = attrs.field(factory=set[str | bytes])
 
@@ -122,19 +119,16 @@ class _Later:
         """Take in a result; `new`: what its content becomes, None where it stays."""
         if new is None or not markers.is_whole(new):
             self._outputs.add(_identity(result.content))
-        if asked is None or result.is_error:
-            return
-        self._calls.add(asked.call)
-        if asked.thing is not None and asked.is_whole:
-            self._wholes[asked.thing] = asked.block
+        if asked is not None and not result.is_error:
+            self._calls[asked.call] = asked.block
 
     def supersedes(self, asked: _Asked | None) -> bool:
-        """Whether the same was read again."""
+        """Whether the same was read again, or the whole of it."""
         if asked is None:
             return False
         if asked.call in self._calls:
             return self._reads(asked.block)
-        whole = None if asked.thing is None else self._wholes.get(asked.thing)
+        whole = None if asked.thing is None else self._calls.get(asked.thing)
         return whole is not None and self._reads(asked.block) and self._reads(whole)
 
     def _reads(self, call: Mapping[str, Any]) -> bool:

@@ -20,6 +20,7 @@ from looplatch.recovery.compression.collapse import Staged, drain, next_span
 from looplatch.recovery.compression.compact import compact
 from looplatch.recovery.compression.edits import Edit, apply, saving
 from looplatch.recovery.compression.micro import micro
+from looplatch.recovery.compression.revising import edit_problems
 from looplatch.recovery.compression.snip import snip
 from looplatch.recovery.validity import history_problems
 from looplatch.recovery.weights import Message, weigh_all
@@ -80,7 +81,9 @@ async def _levels(plan: Any) -> dict[str, Any]:
 
 
 def _made_and_checked(messages: Sequence[Message], make: Callable[[], Sequence[Edit]]) -> list[str]:
-    return list(history_problems(apply(messages, make())))
+    edits = make()
+    apply(messages, edits)
+    return list(edit_problems(messages, edits))
 
 
 async def _prepared(plan: Any) -> dict[str, Any]:

@@ -1,0 +1,120 @@
+"""What an edit makes of a history is told from the edit: always the same as from the whole edited history."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+
+from looplatch.recovery.compression.edits import Edit
+from looplatch.recovery.compression.revising import edit_problems
+from looplatch.recovery.validity import history_problems
+from tests import histories
+from tests.histories import Block, Message, assistant, call, picture, result, text, thinking, user
+
+MARK = {"type": "ephemeral"}
+
+# What may become of a block: what compression does to one, and what it must never do.
+CHANGES: dict[str, Callable[[Block], list[Block]]] = {
+    "kept": lambda block: [block],
+    "refilled": lambda block: [{**block, "content": "[cleared]"}],
+    "cut": lambda block: [{**block, "content": [text("head"), text("tail")]}],
+    "emptied": lambda block: [{**block, "content": ""}],
+    "an empty text": lambda block: [{**block, "content": [text("")]}],
+    "with a picture": lambda block: [{**block, "content": [picture()]}],
+    "no content": lambda block: [{name: value for name, value in block.items() if name != "content"}],
+    "an error": lambda block: [{**block, "is_error": True}],
+    "marked": lambda block: [{**block, "cache_control": MARK}],
+    "marked within": lambda block: [{**block, "content": [{**text("x"), "cache_control": MARK}] * 3}],
+    "another call's": lambda block: [{**block, "tool_use_id": "toolu_other"}],
+    "another kind": lambda block: [text("said")],
+    "renamed": lambda block: [{**block, "id": "toolu_renamed"}],
+    "gone": lambda block: [],
+    "twice": lambda block: [block, block],
+}
+
+
+@st.composite
+def edits_of(draw: Callable[[st.SearchStrategy[Any]], Any], messages: list[Message]) -> list[Edit]:
+    edits: list[Edit] = []
+    for place, message in enumerate(messages):
+        content = message["content"]
+        if draw(st.integers(0, 3)) or isinstance(content, str):
+            continue
+        match draw(st.sampled_from(["results", "thinking", "blocks", "role", "message"])):
+            case "results":
+                some = st.sampled_from(["kept", "refilled", "cut", "marked within", "an empty text"])
+                new = [
+                    one
+                    for block in content
+                    for one in (CHANGES[draw(some)](block) if block["type"] == "tool_result" else [block])
+                ]
+            case "thinking":
+                new = [block for block in content if block["type"] not in ("thinking", "redacted_thinking")]
+            case "blocks":
+                new = [one for block in content for one in CHANGES[draw(st.sampled_from([*CHANGES]))](block)]
+            case "role":
+                other = "user" if message["role"] == "assistant" else "assistant"
+                edits.append(Edit(start=place, stop=place + 1, messages=({**message, "role": other},)))
+                continue
+            case _:
+                edits.append(Edit(start=place, stop=place + 1, messages=()))
+                continue
+        edits.append(Edit(start=place, stop=place + 1, messages=({**message, "content": new},)))
+    return edits
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=200)
+@given(data=st.data(), messages=histories.histories(least=1, most=5), marks=st.integers(0, 4))
+def test_the_problems_of_an_edit_are_those_of_the_edited_history(
+    data: st.DataObject, messages: list[Message], marks: int
+) -> None:
+    for block in histories.of_type(messages, "tool_result", "tool_use")[:marks]:
+        block["cache_control"] = MARK
+    assume(list(history_problems(messages)) == [])
+    edits = data.draw(edits_of(messages))
+    edited: list[Message] = []
+    for place, message in enumerate(messages):
+        edited += next((edit.messages for edit in edits if edit.start == place), (message,))
+    found = list(history_problems(edited))
+    event("refused" if found else "taken")
+    assert list(edit_problems(messages, edits)) == found
+
+
+HISTORY = [
+    user("Go."),
+    assistant(thinking("hm"), call("a"), call("b")),
+    user(result("a"), result("b"), text("Quick.")),
+    assistant("Done."),
+    user("More."),
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "new", "problem"),
+    [
+        (2, user(result("b"), result("a"), text("Quick.")), None),
+        (2, user(result("a", "x"), result("b", "y"), text("Quick.")), None),
+        (2, user(result("a", "", is_error=True), result("b"), text("Quick.")), "must say something"),
+        (2, user(result("a", [picture()], is_error=True), result("b"), text("Quick.")), "nothing but text"),
+        (2, user(result("a", [text("")]), result("b"), text("Quick.")), "must not be empty"),
+        (2, user(result("a"), text("Quick.")), "without a tool_result"),
+        (2, user(result("a"), text("Quick."), result("b")), "before all other content"),
+        (2, user(result("a"), result("c"), text("Quick.")), "which no tool_use before it asks for"),
+        (1, assistant(call("a"), call("b")), None),
+        (1, assistant(thinking("hm"), call("a")), "which no tool_use before it asks for"),
+        (1, assistant({**thinking("hm"), "signature": ""}, call("a"), call("b")), "without its signature"),
+        (3, assistant("Done."), None),
+        (3, assistant(thinking("well")), "must not end in thinking"),
+        (4, user(text("")), "must not be empty"),
+    ],
+)
+def test_what_an_edit_may_and_may_not_do(place: int, new: Message, problem: str | None) -> None:
+    assert list(history_problems(HISTORY)) == []
+    found = list(edit_problems(HISTORY, [Edit(start=place, stop=place + 1, messages=(new,))]))
+    assert found == list(history_problems([*HISTORY[:place], new, *HISTORY[place + 1 :]]))
+    if problem is None:
+        assert found == []
+    else:
+        assert problem in found[0]
