@@ -36,17 +36,17 @@ def results_of(messages: Sequence[Message], exchanges: Iterable[Exchange]) -> li
             content = message["content"]
             if isinstance(content, str):
                 continue
-            is_user = message["role"] == "user"
+            if message["role"] != "user":
+                for block in content:
+                    if block["type"] == "tool_use":
+                        calls[block["id"]] = block
+                continue
             for index, block in enumerate(content):
-                kind = block.get("type")
-                if kind == "tool_use":
-                    calls[block["id"]] = block
-                elif kind == "tool_result" and is_user:
+                if block["type"] == "tool_result":
                     call = calls.get(block["tool_use_id"], _UNKNOWN)
                     direct = "caller" not in call or _is_direct(call["caller"])
-                    results.append(
-                        Result(place, index, call, block.get("content") or "", bool(block.get("is_error")), direct)
-                    )
+                    given = block.get("content") or ""
+                    results.append(Result(place, index, call, given, bool(block.get("is_error")), direct))
     return results
 
 

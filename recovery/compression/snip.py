@@ -1,7 +1,7 @@
 """Snip, the first level: what later results repeat goes out of the old ones, and what is too long in them is cut."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import attrs
 
@@ -50,7 +50,7 @@ def snip(
     for result in reversed(results_of(messages, parts.exchanges)):
         if not result.direct:
             continue
-        asked = _asked(result.call) if result.call else None
+        asked = _asked(result.call)
         new = _shorter(result, asked, later, settings) if floor <= result.place < bound else None
         if new is not None:
             contents.append((result, new))
@@ -58,12 +58,12 @@ def snip(
     return with_thinking_dropped(messages, parts, with_content(messages, contents), settings)
 
 
-def _shorter(result: Result, asked: "_Asked | None", later: "_Later", settings: Compression) -> Content | None:
+def _shorter(result: Result, asked: "_Asked", later: "_Later", settings: Compression) -> Content | None:
     content = result.content
     tokens = content_tokens(content)
     if tokens <= LEAST_GAIN_TOKENS:
         return None
-    if later.supersedes(asked):
+    if later.supersedes(result.call, asked):
         new: Content = markers.superseded(tokens)
     elif later.has(content) and not markers.is_cut(content):
         new = markers.repeated(tokens)
@@ -74,26 +74,24 @@ def _shorter(result: Result, asked: "_Asked | None", later: "_Later", settings: 
     return new if tokens - content_tokens(new) >= LEAST_GAIN_TOKENS else None
 
 
-class _Asked(NamedTuple):
-    """What a call asks for. `thing`: what it reads of, where it names a path and nothing else but a part of that.
+_Asked = tuple[tuple[object, ...] | None, tuple[object, ...] | None]
+"""What a call asks for, and what it reads of, where it names a path and nothing else but a part of that.
 
-    A call that names no part of its thing asks for the thing itself.
-    """
-
-    block: Mapping[str, Any]
-    call: tuple[object, ...]
-    thing: tuple[object, ...] | None
+One that names no part asks for the thing itself. None: the call is not known; no path is named.
+"""
 
 
 def _asked(call: Mapping[str, Any]) -> _Asked:
+    if not call:
+        return None, None
     toolset, tool = call.get("toolset_name"), call["name"]
     given: Mapping[str, Any] = call["input"]
     name = _path_in(given)
     if name is None:
-        return _Asked(call, (toolset, tool, encoded(given)), None)
+        return (toolset, tool, encoded(given)), None
     path = given[name]
     thing = (toolset, tool, name, path if isinstance(path, str) else encoded(path))
-    return _Asked(call, thing if len(given) == 1 else (toolset, tool, encoded(given)), thing)
+    return (thing if len(given) == 1 else (toolset, tool, encoded(given))), thing
 
 
 def _path_in(given: Mapping[str, Any]) -> str | None:
@@ -110,26 +108,25 @@ class _Later:
     """What the results brought that stand after the one that is looked at."""
 
     _is_read: IsRead | None
-    _calls: dict[tuple[object, ...], Mapping[str, Any]] = attrs.field(
-        factory=dict[tuple[object, ...], Mapping[str, Any]]
+    _calls: dict[tuple[object, ...] | None, Mapping[str, Any]] = attrs.field(
+        factory=dict[tuple[object, ...] | None, Mapping[str, Any]]
     )
     _outputs: set[str | bytes] = attrs.field(factory=set[str | bytes])
 
-    def add(self, result: Result, asked: _Asked | None, new: Content | None) -> None:
+    def add(self, result: Result, asked: _Asked, new: Content | None) -> None:
         """Take in a result; `new`: what its content becomes, None where it stays."""
         if new is None or not markers.is_whole(new):
             self._outputs.add(_identity(result.content))
-        if asked is not None and not result.is_error:
-            self._calls[asked.call] = asked.block
+        if (same := asked[0]) is not None and not result.is_error:
+            self._calls[same] = result.call
 
-    def supersedes(self, asked: _Asked | None) -> bool:
+    def supersedes(self, call: Mapping[str, Any], asked: _Asked) -> bool:
         """Whether the same was read again, or the whole of it."""
-        if asked is None:
-            return False
-        if asked.call in self._calls:
-            return self._reads(asked.block)
-        whole = None if asked.thing is None else self._calls.get(asked.thing)
-        return whole is not None and self._reads(asked.block) and self._reads(whole)
+        same, thing = asked
+        if same in self._calls:
+            return self._reads(call)
+        whole = None if thing is None else self._calls.get(thing)
+        return whole is not None and self._reads(call) and self._reads(whole)
 
     def _reads(self, call: Mapping[str, Any]) -> bool:
         return self._is_read is None or self._is_read(call)
