@@ -26,10 +26,10 @@ def _keeps_order(messages: Sequence[Message], edit: Edit) -> bool:
         return False
     [new] = edit.messages
     old = messages[edit.start]
-    if new["role"] != old["role"] or not isinstance(old["content"], list) or not isinstance(new["content"], list):
+    was: Sequence[Mapping[str, Any]] | str = old["content"]
+    now: Sequence[Mapping[str, Any]] | str = new["content"]
+    if new["role"] != old["role"] or isinstance(was, str) or isinstance(now, str):
         return False
-    was: list[Mapping[str, Any]] = old["content"]
-    now: list[Mapping[str, Any]] = new["content"]
     if old["role"] == "assistant":
         return _only_stops_thinking(was, now)
     return len(was) == len(now) and all(a is b or _is_refilled(a, b) for a, b in zip(was, now, strict=True))
