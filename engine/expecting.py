@@ -7,18 +7,24 @@ from typing import Any, Final, cast
 import attrs
 import orjson
 
+from looplatch.audit.signing import Signer, checkpoint_bytes, signature
 from looplatch.states.errors import UsageError
 from looplatch.states.verify.findings import Report, Violation
+from looplatch.states.verify.signatures import PublicKey
 
-_FORM: Final = re.compile(r"(0|[1-9][0-9]{0,15}):([0-9a-f]{64})").fullmatch
+_FORM: Final = re.compile(r"(0|[1-9][0-9]{0,15}):([0-9a-f]{64})(?::([0-9a-f]{128}))?").fullmatch
 
 
 @attrs.frozen
 class Checkpoint:
-    """So many records, and the hash of the last of them (zeros before the first); as a text, `COUNT:HASH`."""
+    """So many records, and the hash of the last of them (zeros before the first); as a text, `COUNT:HASH`.
+
+    signature: of that text, by the key of the log; None: it is not signed.
+    """
 
     count: int
     hash: str
+    signature: str | None = None
 
     @classmethod
     def read(cls, text: str) -> "Checkpoint":
@@ -26,17 +32,32 @@ class Checkpoint:
         found = _FORM(text)
         if found is None:
             raise UsageError("expect", f"{text!r:.100} is no checkpoint", "Give COUNT:HASH, as run.checkpoint() does")
-        return cls(int(found[1]), found[2])
+        return cls(int(found[1]), found[2], found[3])
+
+    def signed(self, signer: Signer | None) -> "Checkpoint":
+        """The same with its signature; as it is where nobody signs. Raises SigningFailed."""
+        if signer is None:
+            return self
+        return Checkpoint(self.count, self.hash, signature(signer, checkpoint_bytes(self._bare)))
+
+    def is_signed_with(self, key: PublicKey) -> bool:
+        """Whether its signature is one of `key`."""
+        return self.signature is not None and key.verifies(checkpoint_bytes(self._bare), bytes.fromhex(self.signature))
+
+    @property
+    def _bare(self) -> str:
+        return f"{self.count}:{self.hash}"
 
     def __str__(self) -> str:
-        return f"{self.count}:{self.hash}"
+        return self._bare if self.signature is None else f"{self._bare}:{self.signature}"
 
 
 class Watch:
     """Looks at the lines of a log as they pass to the verifier: the first, and the one that a checkpoint is of."""
 
-    def __init__(self, expected: Checkpoint | None) -> None:
+    def __init__(self, expected: Checkpoint | None, key: PublicKey | None = None) -> None:
         self._expected = expected
+        self._key = key
         self._first: bytes | None = None
         self._at: bytes | None = None
 
@@ -58,7 +79,13 @@ class Watch:
     def compared(self, report: Report) -> Report:
         """The report, with what the checkpoint has against the log."""
         expected = self._expected
-        if expected is None or expected.count == 0:
+        if expected is None:
+            return report
+        if self._key is not None and expected.signature is not None and not expected.is_signed_with(self._key):
+            message = "the signature of the checkpoint is wrong"
+            wanted = f"that of the key {self._key.key_id}"
+            report = with_violation(report, "I11", message, wanted, expected.signature)
+        if expected.count == 0:
             return report
         if report.count < expected.count:
             message = "records that a checkpoint counts are not there: the end of the log was cut off"

@@ -11,6 +11,7 @@ from looplatch.agents.tool import agent_tool
 from looplatch.audit import AuditLog, Log, read
 from looplatch.audit.mirror import Mirror
 from looplatch.audit.protocol import Durability, Entropy, Payloads
+from looplatch.audit.signing import Signer, signer_of
 from looplatch.clock import SystemClock
 from looplatch.hooks import Allow, Deny, Hooks
 from looplatch.model import SdkClient, default_client
@@ -64,6 +65,8 @@ class Loop:
     ids, and the spread of retries come from.
     mirror: gets a copy of each record after it is written, as `looplatch.export.live.Spans()` does; None: structlog
     gets it, where the application has configured that.
+    signer: signs the seals and checkpoints of logs with Ed25519: the PEM file of a private key (`looplatch[signing]`),
+    or a `looplatch.audit.Signer` of your own; None: nothing is signed. `verify(log, key=...)` checks it.
 
     A loop holds nothing of its runs: any number may go on at once. Raises UsageError for what cannot work.
     """
@@ -95,6 +98,7 @@ class Loop:
         entropy: Entropy = os.urandom,
         jitter: Callable[[], float] = random.random,
         mirror: Mirror | None = None,
+        signer: str | os.PathLike[str] | Signer | None = None,
     ) -> None:
         if not isinstance(model, str) or not model.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("model", f"{model!r} is no model's name", "Give a name, such as 'claude-sonnet-5'")
@@ -154,6 +158,7 @@ class Loop:
             durability=durability,
             secrets=secrets,
             segment_bytes=segment_bytes,
+            signer=signer_of(signer),
         )
 
     def _repr_svg_(self) -> str | None:

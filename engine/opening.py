@@ -11,6 +11,7 @@ import attrs
 
 from looplatch.audit import AuditLog, MemoryLog, mirror_to
 from looplatch.audit.places import place_of
+from looplatch.audit.signing import Signer
 from looplatch.driver import Driver
 from looplatch.encoding import EncodeError, decode, encode
 from looplatch.history import History
@@ -170,6 +171,7 @@ def _open_log(plan: Plan, opening: Opening) -> AuditLog:
             clock=plan.clock,
             entropy=plan.entropy,
             mirror=mirror,
+            signer=plan.signer,
         )
     return place_of(path).create(
         opening.run_id,
@@ -178,6 +180,7 @@ def _open_log(plan: Plan, opening: Opening) -> AuditLog:
         clock=plan.clock,
         entropy=plan.entropy,
         mirror=mirror,
+        signer=plan.signer,
         disk=plan.disk,
         max_bytes=plan.segment_bytes,
     )
@@ -197,6 +200,7 @@ def _genesis(plan: Plan, opening: Opening, log: AuditLog) -> dict[str, Any]:
         "payloads": "keep" if log.keeps_payloads else "digest",
         "secrets": None if plan.secrets is None else plan.secrets.fields(),
         "parent": None if opening.parent is None else dict(opening.parent),
+        **({} if log.signer is None else {"signed_by": log.signer.key_id}),
     }
 
 
@@ -221,6 +225,11 @@ def settings_of(plan: Plan) -> dict[str, Any]:
         "limits": plan.limits.fields(),
         "table": TABLE.fingerprint,
     }
+
+
+def compared(plan: Plan, signer: Signer | None) -> dict[str, Any]:
+    """All that a run is to be resumed with, as its log has it."""
+    return {**settings_of(plan), "signed_by": None if signer is None else signer.key_id}
 
 
 def announced(plan: Plan, log: AuditLog, **more: object) -> SystemMessage:

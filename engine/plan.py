@@ -8,6 +8,7 @@ import attrs
 from looplatch.audit.disk import DISK, Disk
 from looplatch.audit.mirror import Mirror
 from looplatch.audit.protocol import Durability, Entropy, Payloads
+from looplatch.audit.signing import Signer
 from looplatch.hooks import Hooks
 from looplatch.model.spending import Pricer
 from looplatch.ports import Clock, ModelClient
@@ -47,4 +48,5 @@ class Plan:
     secrets: Secrets | None = SECRETS
     mirror: Mirror | None = None  # None: structlog, where the application has configured it
     segment_bytes: int | None = None
+    signer: Signer | None = None
     disk: Disk = DISK

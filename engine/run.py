@@ -187,7 +187,7 @@ class Run:
 
     @property
     def log(self) -> Log:
-        """The audit log as it is now. Raises UsageError before the run has begun."""
+        """The audit log as it is now. Raises UsageError before the run has begun, SigningFailed."""
         if self._driver is None:
             raise UsageError("run.log", "the run has not begun", "Pull a message, or enter `async with` first")
         return Log.of(self._driver.at.journal.log)
@@ -203,14 +203,16 @@ class Run:
         return None if self._driver is None else self._driver.at.journal.log
 
     def checkpoint(self) -> str:
-        """`COUNT:HASH`: how many records the log has now, and the hash of the last one.
+        """`COUNT:HASH`: how many records the log has now, and the hash of the last one; of a log that is signed with
+        `:SIGNATURE` after it.
 
         Keep it where the writer of the log cannot reach it: `verify(log, expect=...)` finds whether a log was cut off
         before it, or written anew. Raises UsageError before the run has begun.
         """
         if self._driver is None:
             raise UsageError("run.checkpoint", "the run has not begun", "Pull a message, or enter `async with` first")
-        return str(Checkpoint(*self._driver.at.journal.log.head))
+        log = self._driver.at.journal.log
+        return str(Checkpoint(*log.head).signed(log.signer))
 
     @property
     def state(self) -> str:

@@ -8,33 +8,44 @@ from typing import Final
 from looplatch.audit.log import Log
 from looplatch.audit.places import place_of
 from looplatch.audit.protocol import AuditLog
+from looplatch.audit.signing import public_key
 from looplatch.expecting import Checkpoint, Watch, with_violation
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
 from looplatch.states.verify.children import Lines
 from looplatch.states.verify.findings import Report
 from looplatch.states.verify.log import verify_lines
+from looplatch.states.verify.signatures import PublicKey
 from looplatch.tables import known_table
 
 NONE: Final[Mapping[str, AuditLog]] = {}
 
 
-def verify(log: Log | AuditLog | str | os.PathLike[str], *, table: Table = TABLE, expect: str | None = None) -> Report:
+def verify(
+    log: Log | AuditLog | str | os.PathLike[str],
+    *,
+    table: Table = TABLE,
+    expect: str | None = None,
+    key: str | os.PathLike[str] | PublicKey | None = None,
+) -> Report:
     """Judge a log, or the log in a file, by its records, its payloads and the table alone.
 
     The report names every broken invariant with its line, what was expected and what was found. A run that is open,
     suspended or in doubt is said to be so and is no violation. A log that an earlier looplatch wrote is judged by the
     table of that time. expect: a checkpoint, as `run.checkpoint()` and the report have it; a log that does not extend
-    it was cut, or is another one. A log without its file of payloads is told so once. Raises UsageError where a file
-    cannot be read, and for a checkpoint that is none.
+    it was cut, or is another one. key: the PEM file of the public key that the log must be signed with
+    (`looplatch[signing]`), or a `PublicKey`; `report.signed` says how far its signatures reach. Without it they are
+    left aside, and the chain is judged all the same. A log without its file of payloads is told so once. Raises
+    UsageError where a file cannot be read, and for a checkpoint or a key that is none.
     """
-    watch = Watch(None if expect is None else Checkpoint.read(expect))
+    checked_with = key if key is None or isinstance(key, PublicKey) else public_key(key)
+    watch = Watch(None if expect is None else Checkpoint.read(expect), checked_with)
     if isinstance(log, str | os.PathLike):
         place = place_of(log)
         absent = place.absent
         find = None if absent else place.payloads.find
         lines = watch.passing(place.lines())
-        report = verify_lines(lines, table, find, known_table, _children(place.file))
+        report = verify_lines(lines, table, find, known_table, _children(place.file), checked_with)
         for fault in place.faults():
             report = with_violation(report, "I2", fault.problem, fault.expected, fault.found, line=fault.line)
         if absent and watch.keeps:
@@ -42,10 +53,14 @@ def verify(log: Log | AuditLog | str | os.PathLike[str], *, table: Table = TABLE
             report = with_violation(report, "P3", problem, ", ".join(path.name for path in absent), "nothing", line=1)
     elif isinstance(log, Log):
         lines = watch.passing((*log.lines, log.torn) if log.torn else log.lines)
-        report = verify_lines(lines, table, log.payloads.find, known_table, _children(log.file, log.child_logs))
+        report = verify_lines(
+            lines, table, log.payloads.find, known_table, _children(log.file, log.child_logs), checked_with
+        )
     else:
         lines = watch.passing(log.lines())
-        report = verify_lines(lines, table, log.payloads.find, known_table, _children(log.file, log.children))
+        report = verify_lines(
+            lines, table, log.payloads.find, known_table, _children(log.file, log.children), checked_with
+        )
     return watch.compared(report)
 
 

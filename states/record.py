@@ -55,6 +55,12 @@ def seal(fields: dict[str, Any]) -> bytes:
     return b'%b"hash":"%b"%b\n' % (before, own.encode(), after)
 
 
+def signed_bytes(record: Mapping[str, Any]) -> bytes:
+    """What the signature of a seal or a checkpoint is made of: a short text with the hash of all else in the record."""
+    bare = {name: value for name, value in record.items() if name not in ("hash", "signature")}
+    return f"looplatch record {digest(canonical(bare))}".encode()
+
+
 def commitment(salt: bytes, payload: bytes) -> str:
     """What stands in a record for a payload; without the salt, kept beside the payload, it gives nothing away."""
     return digest(salt + payload)

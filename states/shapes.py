@@ -16,15 +16,16 @@ _SETUP: Final = ("library", "sdk", "deadline_ms", "durability", "secrets", "read
 
 # By kind; of effects, by kind and class.
 RECORDS: Final[dict[str, tuple[str, ...]]] = {
-    "genesis": (*_SETUP, "model", "system", "tools", "params", "limits", "table", "payloads", "parent"),
+    "genesis": (*_SETUP, "model", "system", "tools", "params", "limits", "table", "payloads", "parent", "signed_by"),
     "transition": _MOVE,
     "rejected": _MOVE,
     # count: how many messages leave. origin: "send" where the caller said it in the middle of the run.
     "message": ("op", "index", "role", "form", "blocks", "count", "message_id", "model", "stop_reason", "origin"),
-    "checkpoint": ("count", "root", "segment"),
+    # signature: by the key that the genesis names as signed_by, over all of the record but this and its hash.
+    "checkpoint": ("count", "root", "segment", "signature"),
     "resumed": (*_SETUP, "lost", "changes", "changed_contents", "approvals", "nested"),
     "tombstone": ("commitment", "of"),
-    "terminal": ("state", "terminal", "count", "root", "history"),
+    "terminal": ("state", "terminal", "count", "root", "history", "signature"),
     "effect_begin model": (*_EFFECT, "model", "max_tokens", "attempt", "sent", "differs"),
     "effect_begin tool": (
         *_EFFECT, "name", "tool_use_id", "idempotency_key", "access", "input", "edited", "blocks",

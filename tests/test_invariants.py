@@ -14,6 +14,7 @@ from looplatch.states.secrets import KNOWN_VERSION
 from looplatch.states.verify.findings import Report
 from looplatch.states.verify.invariants import ELSEWHERE, INVARIANTS
 from looplatch.states.verify.log import verify_lines
+from looplatch.states.verify.signatures import PublicKey
 from tests.forge import Forge, broken
 from tests.forged_runs import aborted, short_run
 from tests.test_verify_counters import c3, endless
@@ -52,7 +53,14 @@ def _kept(payload: bytes, found: bytes | None) -> Report:
     return verify_lines(aborted(forge).lines(), payloads=lambda _: (b"salt", found or payload))
 
 
-JUDGED: tuple[Callable[[], Report], ...] = (judged_i3, judged_c3, judged_p1, judged_p2)
+def judged_i11() -> Report:
+    """A seal that the key of the run has not signed."""
+    forge = short_run()
+    forge.records[0]["signed_by"] = "key"
+    return verify_lines(forge.lines(), key=PublicKey(key_id="key", verifies=lambda data, signature: True))
+
+
+JUDGED: tuple[Callable[[], Report], ...] = (judged_i3, judged_i11, judged_c3, judged_p1, judged_p2)
 
 
 @pytest.mark.parametrize("judge", JUDGED, ids=lambda judge: judge.__name__)

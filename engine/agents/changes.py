@@ -8,7 +8,7 @@ import attrs
 from looplatch.agents.agent import Agent
 from looplatch.agents.past import Past, past_at
 from looplatch.audit import AuditError, AuditLog
-from looplatch.opening import settings_of
+from looplatch.opening import compared
 from looplatch.plan import Plan
 from looplatch.recovery.resume.fold import Difference, Snapshot
 from looplatch.states.errors import UsageError
@@ -32,9 +32,11 @@ def changes_inside(
         past = _readable(snapshot.run, file, children, call)
         if past is None or past.log is None or past.snapshot is None:
             continue
-        agent = attrs.evolve(given.call.plan, limits=Limits.read(dict(past.limits)))  # it had what its parent had left
+        own = given.call.plan
+        # It had what its parent had left, and its parent's signer.
+        agent = attrs.evolve(own, limits=Limits.read(dict(past.limits)), signer=own.signer or plan.signer)
         for found in (
-            *past.snapshot.differences(settings_of(agent)),
+            *past.snapshot.differences(compared(agent, agent.signer)),
             *changes_inside(agent, past.snapshot, past.file, past.log.child_logs),
         ):
             yield attrs.evolve(found, agents=(name, *found.agents))

@@ -88,7 +88,7 @@ def _resumed(plan: Plan, parent: Parentage, past: Past, log: Log) -> Run:
 def _within(plan: Plan, parent: Parentage, limits: Limits) -> Plan:
     """The child's plan as a part of its parent's: what it spends is counted, and its log lies beside the parent's."""
     pricer = plan.pricer or (parent.at.plan.pricer if parent.at.plan.limits.max_cost_usd is not None else None)
-    return attrs.evolve(plan, limits=limits, log_dir=None, pricer=pricer)
+    return attrs.evolve(plan, limits=limits, log_dir=None, pricer=pricer, signer=plan.signer or parent.at.plan.signer)
 
 
 def _least(*bounds: Any) -> Any:

@@ -11,15 +11,17 @@ from looplatch.audit.mirror import Mirror
 from looplatch.audit.prefix import Prefix
 from looplatch.audit.protocol import AuditLog, Commitment, Durability, Entropy, Payloads, PayloadSource
 from looplatch.audit.salts import Salts
+from looplatch.audit.signing import Signer, signature
 from looplatch.audit.stamps import SYSTEM_TIME, Stamps, TimeSource
 from looplatch.encoding import EncodeError, mend
 from looplatch.states.errors import UsageError
 from looplatch.states.merkle import Merkle
 from looplatch.states.reasons import Terminal
-from looplatch.states.record import SCHEMA, ZEROS, Kind, Record, commitment, seal
+from looplatch.states.record import SCHEMA, ZEROS, Kind, Record, commitment, seal, signed_bytes
 from looplatch.states.state import State
 
 _STAMPED: Final = 8  # the fields that every record has, without its hash
+_SIGNED: Final = (Kind.TERMINAL, Kind.CHECKPOINT)
 _BROKEN_OFF: Final = "broken off in the middle of a record"
 _NOT_RESUMED: Final = "reopened, but not resumed"
 
@@ -28,8 +30,9 @@ class ChainedLog(ABC):
     """An AuditLog but for its storage.
 
     run: the run's id. durability: see `Durability`. payloads: "keep" or "digest". clock, entropy: where times and salts
-    come from. mirror: gets a copy of every record after it is written, or None. kept: the records of a run that goes
-    on; nothing is taken then until `resume`. Raises UsageError for settings that do not exist.
+    come from. mirror: gets a copy of every record after it is written, or None. signer: signs the seal and checkpoints,
+    or None. kept: the records of a run that goes on; nothing is taken then until `resume`. Raises UsageError for
+    settings that do not exist.
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class ChainedLog(ABC):
         clock: TimeSource = SYSTEM_TIME,
         entropy: Entropy = os.urandom,
         mirror: Mirror | None = None,
+        signer: Signer | None = None,
         kept: Prefix | None = None,
     ) -> None:
         check_setting("durability", durability, get_args(Durability))
@@ -51,6 +55,7 @@ class ChainedLog(ABC):
         self._stamps = Stamps(clock)
         self._salts = Salts(entropy)
         self._mirror = mirror
+        self.signer = signer
         self._merkle = Merkle()
         self.children: dict[str, AuditLog] = {}
         self._head = ZEROS
@@ -170,6 +175,9 @@ class ChainedLog(ABC):
         }
         if len(data) != _STAMPED + len(fields) or "hash" in fields:
             raise BadRecord(kind, "its fields include one that the log itself writes")
+        if self.signer is not None and kind in _SIGNED:
+            # Beside the hash, which covers it, so that the record after it holds it fast as well.
+            data["signature"] = signature(self.signer, signed_bytes(data))
         try:
             line = seal(data)
         except TypeError:

@@ -43,6 +43,18 @@ class LogFailed(AuditError):
         self.cause = cause
 
 
+class SigningFailed(AuditError):
+    """The key `key_id` did not sign, for the reason `cause`; what was to be signed was not written or handed out."""
+
+    def __init__(self, key_id: str, cause: Exception) -> None:
+        super().__init__(
+            f"the key {key_id} did not sign: {type(cause).__name__}: {cause}. The log is complete but for what was to "
+            "be signed; mend the signer and resume the run"
+        )
+        self.key_id = key_id
+        self.cause = cause
+
+
 class LogClosed(AuditError):
     """The log of `run` takes no more records: it was closed, or sealed by its terminal record."""
 

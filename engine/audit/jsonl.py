@@ -16,6 +16,7 @@ from looplatch.audit.prefix import Prefix, read_prefix
 from looplatch.audit.protocol import Durability, Entropy, Payloads
 from looplatch.audit.reader import first_lines, read_bytes, run_of
 from looplatch.audit.segments import SegmentPayloads
+from looplatch.audit.signing import Signer
 from looplatch.audit.stamps import SYSTEM_TIME, TimeSource
 from looplatch.states.errors import UsageError
 
@@ -41,6 +42,7 @@ class JsonlLog(DurableLog):
         clock: TimeSource = SYSTEM_TIME,
         entropy: Entropy = os.urandom,
         mirror: Mirror | None = None,
+        signer: Signer | None = None,
         disk: Disk = DISK,
         committer: Committer | None = None,
         kept: Prefix | None = None,
@@ -55,6 +57,7 @@ class JsonlLog(DurableLog):
             clock=clock,
             entropy=entropy,
             mirror=mirror,
+            signer=signer,
             kept=kept,
         )
         self._good = 0 if kept is None else len(kept.data)  # bytes of the file that are whole records

@@ -9,6 +9,7 @@ from looplatch.audit.mirror import Mirror
 from looplatch.audit.payloads import MemoryPayloads
 from looplatch.audit.prefix import Prefix
 from looplatch.audit.protocol import AuditLog, Durability, Entropy, Payloads, PayloadSource
+from looplatch.audit.signing import Signer
 from looplatch.audit.stamps import SYSTEM_TIME, TimeSource
 
 
@@ -27,12 +28,20 @@ class MemoryLog(ChainedLog):
         clock: TimeSource = SYSTEM_TIME,
         entropy: Entropy = os.urandom,
         mirror: Mirror | None = None,
+        signer: Signer | None = None,
         kept: Prefix | None = None,
         before: PayloadSource | None = None,
         children: Mapping[str, AuditLog] | None = None,
     ) -> None:
         super().__init__(
-            run, durability=durability, payloads=payloads, clock=clock, entropy=entropy, mirror=mirror, kept=kept
+            run,
+            durability=durability,
+            payloads=payloads,
+            clock=clock,
+            entropy=entropy,
+            mirror=mirror,
+            signer=signer,
+            kept=kept,
         )
         self._lines: list[bytes] = [] if kept is None else list(kept.lines)
         self._payloads = MemoryPayloads(before)
@@ -43,8 +52,8 @@ class MemoryLog(ChainedLog):
     def reopen(cls, kept: Prefix, payloads: PayloadSource, **settings: Any) -> Self:
         """The log of a run that goes on from `kept`, whose contents are in `payloads`; it waits for `resume`.
 
-        settings: clock, entropy, mirror, and the logs of sub-agents as `children`. The log that `kept` was read from
-        stays as it is.
+        settings: clock, entropy, mirror, signer, and the logs of sub-agents as `children`. The log that `kept` was
+        read from stays as it is.
         """
         return cls(kept.run, kept=kept, before=payloads, **settings)
 

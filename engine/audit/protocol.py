@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import attrs
 
+from looplatch.audit.signing import Signer
 from looplatch.states.reasons import Terminal
 from looplatch.states.record import Kind, Record
 from looplatch.states.state import State
@@ -50,6 +51,9 @@ class AuditLog(Protocol):
 
     children: dict[str, "AuditLog"]
     """The logs of sub-agents that this process has run, by the call that each answers."""
+
+    signer: Signer | None
+    """What signs its seal and checkpoints, as the genesis says; None: nothing."""
 
     @property
     def run(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Self
 
-from looplatch.audit.errors import LogExists, LogFailed, LogInUse
+from looplatch.audit.errors import LogExists, LogFailed, LogInUse, SigningFailed
 from looplatch.audit.jsonl import JsonlLog, open_both
 from looplatch.audit.linefile import LineFile
 from looplatch.audit.payloads import payloads_of
@@ -78,10 +78,13 @@ class SegmentedLog(JsonlLog):
         try:
             count, root = self._merkle.count, self._merkle.root()
             super().append(Kind.CHECKPOINT, {"count": count, "root": root, "segment": self._number})
-        except BaseException:
+        except BaseException as error:
             for file in (contents, records):
                 if file is not None:
                     file.discard()
+            if isinstance(error, SigningFailed):
+                self._failure = LogFailed(self._records.path, "signing", error)
+                raise self._failure from error
             raise
         with self._changing:
             if self._first is None:

@@ -76,6 +76,7 @@ def parser_for(commands: Commands) -> argparse.ArgumentParser:
     verify = add("verify", "check a log: its chain, its moves, its end", commands.verify)
     verify.add_argument("log", metavar="LOG", type=_path)
     verify.add_argument("--expect", metavar="COUNT:HASH", help="a checkpoint of the run, which the log must still have")
+    verify.add_argument("--key", metavar="PUBKEY.pem", type=_path, help="the public key of its signatures")
     verify.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="(%(default)s)")
 
     replay = add("replay", "make the recorded moves again, and compare", commands.replay)

@@ -12,7 +12,7 @@ from looplatch.verification import verify
 
 def perform(given: argparse.Namespace) -> Exit:
     """Print the report; a broken invariant is a finding."""
-    report = verify(given.log, expect=given.expect)
+    report = verify(given.log, expect=given.expect, key=given.key)
     screen = Screen()
     match given.format:
         case "json":

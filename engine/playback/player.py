@@ -96,6 +96,7 @@ class _Player:
             hooks=attrs.evolve(plan.hooks, after_tools=None),  # what notes cost is on record
             log_dir=None,
             mirror=None,
+            signer=None,
             payloads="keep",
             durability="none",
         )

@@ -17,7 +17,7 @@ from looplatch.driver import Driver
 from looplatch.encoding import encode
 from looplatch.hooks import Allow, Deny
 from looplatch.journal import Journal
-from looplatch.opening import reads_of, settings_of, versions
+from looplatch.opening import compared, reads_of, versions
 from looplatch.plan import Plan
 from looplatch.recovery.resume.fold import CannotResume, Difference, LoopChanged, Snapshot, snapshot_of
 from looplatch.recovery.resume.lost import Lost
@@ -116,6 +116,7 @@ class Resumption:
                 clock=plan.clock,
                 entropy=plan.entropy,
                 mirror=mirror,
+                signer=plan.signer,
                 children=self.children,
             )
         return place_of(self.kept.file).reopen(
@@ -124,6 +125,7 @@ class Resumption:
             clock=plan.clock,
             entropy=plan.entropy,
             mirror=mirror,
+            signer=plan.signer,
             disk=plan.disk,
             max_bytes=plan.segment_bytes,
         )
@@ -180,7 +182,9 @@ def read_resumption(
     """
     kept, payloads = _read(log)
     snapshot = snapshot_of(kept.records)
-    changes = snapshot.differences(settings_of(plan))
+    reopened = None if isinstance(log, str | os.PathLike | Log) else log
+    signer = plan.signer if reopened is None else reopened.signer
+    changes = snapshot.differences(compared(plan, signer))
     children: Mapping[str, AuditLog] = {}
     file = kept.file
     if not isinstance(log, str | os.PathLike):
@@ -203,7 +207,7 @@ def read_resumption(
         partial=partial,
         pauses=pauses,
         given_deadline_s=deadline_s,
-        reopened=None if isinstance(log, str | os.PathLike | Log) else log,
+        reopened=reopened,
         lost=Lost.of(kept.records),
         accept_changes=accept_changes,
     )

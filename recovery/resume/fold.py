@@ -28,7 +28,7 @@ from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
 from looplatch.states.trouble import TroubleKind
 
-COMPARED: Final = ("model", "system", "tools", "params", "limits", "table")
+COMPARED: Final = ("model", "system", "tools", "params", "limits", "table", "signed_by")
 """What a loop must have in common with the run that it resumes, by the names of the genesis."""
 
 _RESTING: Final = ("RunPaused", "RunResumed")
@@ -170,7 +170,7 @@ class _Fold:
         self._state = str(INITIAL)
         self._terminal: str | None = None
         self._values: dict[str, Any] = {}  # what the context has that it did not start with
-        self._settings = {name: genesis[name] for name in COMPARED}
+        self._settings = {name: genesis.get(name) for name in COMPARED}  # signed_by: in a log that is signed
         self._messages = MessageFold()
         self._answers = AnswerFold()
         self._move: Record | None = None  # the last one that is no mere pause or resume

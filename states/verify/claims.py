@@ -5,7 +5,8 @@ from typing import Any, Final
 from looplatch.states.verify.findings import Findings
 from looplatch.states.verify.values import is_list, is_object
 
-_SETTINGS: Final = ("model", "system", "tools", "params", "limits", "table")
+_SETTINGS: Final = ("model", "system", "tools", "params", "limits", "table", "signed_by")
+_OPTIONAL: Final = ("signed_by",)
 _CLAIM: Final[dict[str, tuple[type, ...]]] = {
     "library": (str,),
     "sdk": (str,),
@@ -48,7 +49,7 @@ class Claims:
 
     def __init__(self, findings: Findings, genesis: dict[str, Any]) -> None:
         self._findings = findings
-        self._settings = {name: genesis[name] for name in _SETTINGS}
+        self._settings = {name: genesis.get(name) if name in _OPTIONAL else genesis[name] for name in _SETTINGS}
         self._claimed = False
 
     def claim(self, record: dict[str, Any]) -> None:

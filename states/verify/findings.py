@@ -44,7 +44,8 @@ class Report:
     resumes it) or `in_doubt` (something was begun of which no end is recorded). violations: the broken invariants, the
     first hundred; `omitted` more were found. count, head, root: how many lines there are, the last record's hash, and
     the Merkle root of all hashes, which a later log of the same run must extend. torn: bytes after the last whole line,
-    left of a write that a crash broke off.
+    left of a write that a crash broke off. signed: how many records, from the first on, the last good signature covers;
+    None where no key was given to judge by.
     """
 
     status: Status
@@ -54,6 +55,7 @@ class Report:
     head: str
     root: str
     torn: int
+    signed: int | None = None
 
     @property
     def checkpoint(self) -> str:
@@ -68,7 +70,10 @@ class Report:
     def __str__(self) -> str:
         torn = f", {self.torn} bytes torn off" if self.torn else ""
         if self.ok:
-            return f"ok: {self.status}, {self.count} records{torn}, root {self.root}, checkpoint {self.checkpoint}"
+            signed = "" if self.signed is None else f", {self.signed} of them signed"
+            return (
+                f"ok: {self.status}, {self.count} records{signed}{torn}, root {self.root}, checkpoint {self.checkpoint}"
+            )
         more = [f"and {self.omitted} more"] if self.omitted else []
         found = len(self.violations) + self.omitted
         head = f"not ok: {found} {'violation' if found == 1 else 'violations'} in {self.count} records{torn}"

@@ -18,6 +18,7 @@ INVARIANTS: Final[dict[str, str]] = {
     "I8": "the last record is terminal, or the run is open, suspended or in doubt and the report says so.",
     "I9": "the terminal's count and root match.",
     "I10": "checkpoints are prefixes of one another.",
+    "I11": "judged with a key: the run names it, and the seal and each checkpoint bear its signature.",
     # Machine
     "M1": "the first source is the initial state.",
     "M2": "each source is the target before.",

@@ -24,6 +24,7 @@ from looplatch.states.verify.payloads import Kept, Source
 from looplatch.states.verify.plan import plan_of
 from looplatch.states.verify.saying import Saying
 from looplatch.states.verify.shapes import Shapes
+from looplatch.states.verify.signatures import PublicKey, Signatures
 from looplatch.states.verify.tables import Past, Tables, no_past
 
 __all__ = ["Report", "Violation", "verify_lines"]
@@ -39,20 +40,24 @@ def verify_lines(
     payloads: Source | None = None,
     past: Past = no_past,
     children: Lines = no_children,
+    key: PublicKey | None = None,
 ) -> Report:
     """Judge a log, given as its lines, each with its newline.
 
     `payloads` finds kept payloads, which are compared with their commitments; without it they are left aside. `past`
     finds a table by its fingerprint, for a log that was not judged by `table`; `children` the logs of sub-agents, whose
-    links are compared with the records of their calls. A last line that a crash tore off is no
-    violation; the report says how long it is. Never raises for what stands in the lines; what `lines`, `payloads` or
-    `past` raise passes through.
+    links are compared with the records of their calls; `key` checks the signatures of the seal and of checkpoints,
+    which are left aside without it. A last line that a crash tore off is no violation; the report
+    says how long it is. Never raises for what stands in the lines; what `lines`, `payloads` or `past` raise passes
+    through.
     """
-    return _Verifier(table, payloads, past, children).run(lines)
+    return _Verifier(table, payloads, past, children, key).run(lines)
 
 
 class _Verifier:
-    def __init__(self, table: Table, payloads: Source | None, past: Past, children: Lines) -> None:
+    def __init__(
+        self, table: Table, payloads: Source | None, past: Past, children: Lines, key: PublicKey | None
+    ) -> None:
         self._findings = Findings()
         self._tables = Tables(table, past)
         self._chain = Chain(self._findings, self._tables.knows, table.fingerprint)
@@ -65,6 +70,7 @@ class _Verifier:
         self._saying = Saying(self._findings)
         self._shapes = Shapes(self._findings)
         self._children = Children(self._findings, children)
+        self._signatures = Signatures(self._findings, key)
         self._judges: dict[str, Callable[[dict[str, Any], Effects], None]] = {
             "transition": self._judge_move,
             "message": self._judge_message,
@@ -73,6 +79,7 @@ class _Verifier:
             "rejected": lambda record, effects: self._moves.reject(record),
             "resumed": self._judge_claim,
             "terminal": self._judge_seal,
+            "checkpoint": lambda record, effects: self._signatures.check(record),
             "tombstone": lambda record, effects: self._kept.bury(record),
         }
 
@@ -123,12 +130,14 @@ class _Verifier:
             head=chain.head,
             root=chain.merkle.root(),
             torn=torn,
+            signed=self._signatures.covered,
         )
 
     def _check_end(self) -> None:
         chain, moves = self._chain, self._moves
         chain.end()
         self._kept.end()
+        self._signatures.end()
         if chain.count == 0:
             self._findings.add("I5", "the log has no record", "a genesis", "nothing")
         elif chain.whole and moves.ended and not chain.sealed:
@@ -153,6 +162,7 @@ class _Verifier:
             self._moves.begin(record["limits"])
             check_genesis(self._findings, record)
             self._kept.begin(record)
+            self._signatures.begin(record)
             self._claims = Claims(self._findings, record)
             self._effects = Effects(self._findings, record["run"], record)
         except _MALFORMED as error:
@@ -228,6 +238,7 @@ class _Verifier:
         if self._claims is not None:
             self._claims.claim(record)
         self._edits.claim(record)
+        self._signatures.claim(record)
         if "secrets" in record:
             self._kept.configure(record)
         self._saying.claim()
@@ -273,6 +284,7 @@ class _Verifier:
             add("E1", "an effect has no end", "an effect_end before the seal", f"the {effect.kind} of record {seq}")
         self._history.check_end("at the end of the run")
         self._history.check_named(record.get("history"), "the seal")
+        self._signatures.check(record)
 
 
 def _is_torn(line: bytes) -> bool:

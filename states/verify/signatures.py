@@ -1,0 +1,88 @@
+"""Signatures: the seal and each checkpoint bear one of the key that the run is to be judged by.
+
+They stand inside the chain: the hash of a record covers its signature, and the signature covers all else of the record,
+the hash of the one before included. So the seal's is one of the whole log, and none can be taken out unseen.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import attrs
+
+from looplatch.states.record import Kind, signed_bytes
+from looplatch.states.verify.findings import Findings
+from looplatch.states.verify.values import is_object
+
+_SIGNED: Final = frozenset((Kind.CHECKPOINT.value, Kind.TERMINAL.value))
+_LENGTH: Final = 128
+_HEX: Final = frozenset("0123456789abcdef")
+
+
+@attrs.frozen(kw_only=True)
+class PublicKey:
+    """What signatures are checked with.
+
+    key_id: its name, as a genesis has it. verifies: whether a signature (the second argument) is this key's one of
+    these bytes (the first). Anything that can check one may stand behind it.
+    """
+
+    key_id: str
+    verifies: Callable[[bytes, bytes], bool]
+
+
+class Signatures:
+    """Asks every seal and checkpoint for its signature; without a key, nothing. `covered`: how many records the last
+    good one stands for, None without a key."""
+
+    def __init__(self, findings: Findings, key: PublicKey | None) -> None:
+        self._findings = findings
+        self._key = key
+        self.covered = None if key is None else 0
+        self._signed_by: object = None  # the key that the run is signed with, as it says itself
+        self._said: tuple[int, int | None] = (1, 0)  # the line and the number of the record that says so
+
+    def begin(self, genesis: dict[str, Any]) -> None:
+        """The run says whether it is signed."""
+        self._say(genesis.get("signed_by"))
+
+    def claim(self, record: dict[str, Any]) -> None:
+        """A new process owns the run, and may sign with another key."""
+        changes = record.get("changes")
+        change = changes.get("signed_by") if is_object(changes) else None
+        if is_object(change):
+            self._say(change.get("now"))
+
+    def _say(self, key_id: object) -> None:
+        self._signed_by = key_id
+        self._said = self._findings.line, self._findings.seq
+
+    def check(self, record: dict[str, Any]) -> None:
+        """A record; of another key than the one at hand no signature can be judged, which `end` tells."""
+        key = self._key
+        if key is None or record["kind"] not in _SIGNED or self._signed_by != key.key_id:
+            return
+        what, signature = f"the {_NAMES[record['kind']]}", record.get("signature")
+        if signature is None:
+            self._findings.add("I11", f"{what} is not signed", f"a signature of the key {key.key_id}", "none")
+        elif not is_signature(signature) or not key.verifies(signed_bytes(record), bytes.fromhex(signature)):
+            self._findings.add(
+                "I11", f"the signature of {what} is wrong", f"that of the key {key.key_id}", str(signature)
+            )
+        else:
+            self.covered = self._findings.line
+
+    def end(self) -> None:
+        """No more records come: the run must be signed with this key, or have come to be so."""
+        if self._key is not None and self._signed_by != self._key.key_id:
+            self._findings.line, self._findings.seq = self._said
+            self._findings.add(
+                "I11", "the run is not signed with this key", self._key.key_id, self._signed_by or "no key"
+            )
+
+
+_NAMES: Final = {Kind.CHECKPOINT.value: "checkpoint", Kind.TERMINAL.value: "seal"}
+
+
+def is_signature(value: object) -> bool:
+    """Whether a value can be one: 64 bytes, as hex digits."""
+    return type(value) is str and len(value) == _LENGTH and set(value) <= _HEX
