@@ -1,5 +1,6 @@
 """What the report on a log says, and that no damage to bytes or lines passes, whoever hashes the file anew."""
 
+import gc
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +29,19 @@ def test_a_right_log_is_ok(run: Callable[[], Forge]) -> None:
     assert (report.head, report.root) == (hashes[-1], naive_root(hashes))
     told = f"ok: sealed, {report.count} records, root {report.root}, checkpoint {report.count}:{report.head}"
     assert str(report) == told
+
+
+def test_what_was_needed_to_judge_is_gone_with_the_report() -> None:
+    """No cycle is left that keeps it until the collector comes: memory stays the same, log after log."""
+    lines = long_run().lines()
+    verify_lines(lines)
+    gc.collect()
+    gc.disable()
+    try:
+        verify_lines(lines)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_a_violation_names_line_expectation_and_finding() -> None:

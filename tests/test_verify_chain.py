@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from looplatch.states.verify.log import verify_lines
@@ -234,3 +234,43 @@ def test_a_record_may_hold_anything_anywhere_and_nothing_is_raised(value: object
         told = {**record, "prev": json.loads(lines[-1])["hash"] if lines else ZEROS}
         lines.append(encode(sealed({**told, field: value} if number == place else told)) + b"\n")
     assert verify_lines(lines).count == len(LONG)
+
+
+def nested(value: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    """`value`, somewhere among others."""
+    others = st.none() | st.booleans() | st.integers(-9, 9) | st.text(st.sampled_from('e":,[.1tfx'), max_size=5)
+    listed = st.lists(others, max_size=2)
+    named = st.dictionaries(st.sampled_from("abxyz"), others, max_size=2)
+    return st.recursive(
+        value,
+        lambda inner: (
+            st.tuples(listed, inner, listed).map(lambda parts: [*parts[0], parts[1], *parts[2]])
+            | st.tuples(named, inner).map(lambda parts: {**parts[0], "m": parts[1]})
+        ),
+        max_leaves=3,
+    )
+
+
+FLOATS = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([1e16, -3e22, 5e-324, -1e-7])
+
+
+def said_of(value: object) -> list[str]:
+    """What is said of a value in a record of the first schema, which takes fields that it does not name."""
+    forge = short_run()
+    for record in forge.records:
+        record["v"] = 1
+    return [
+        violation.message for violation in verify_lines(altered(forge, forge.records[3], more=value).lines()).violations
+    ]
+
+
+@settings(max_examples=60)
+@given(nested(FLOATS))
+def test_no_float_is_overlooked(value: object) -> None:
+    assert said_of(value)
+
+
+@settings(max_examples=30)
+@given(nested(st.text(st.sampled_from('e":,[.1tfx'), max_size=9)))
+def test_what_looks_like_a_float_in_a_text_is_none(value: object) -> None:
+    assert said_of(value) == []

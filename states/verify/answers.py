@@ -47,6 +47,8 @@ class Answers:
                 if record[field] != end[field]:
                     add("E6", f"the message's {field} is not that of the model call", end[field], record[field])
         self._joined += blocks
+        if blocks == [*self._named, *self._unfinished]:
+            return
         written = iter((*self._named, *self._unfinished))
         stopped = end is None or end["outcome"] != "ok"  # the texts at its end may be cut, and so are new
         strange = next((place for place, block in enumerate(blocks) if block not in written), len(blocks))
@@ -62,6 +64,8 @@ class Answers:
         if stop_reason in decisions.cut:
             return
         wanted = [*self._named, *self._unfinished]
+        if self._joined == wanted and not (wanted and wanted[-1]["type"] in _THOUGHTS):
+            return
         if decisions.event(stop_reason, len(calls)) is not TurnPaused:
             while wanted and wanted[-1]["type"] in _THOUGHTS:
                 wanted.pop()

@@ -26,7 +26,9 @@ class Change:
         recorded: Any = record["change"]
         own = vars(context)
         wanted = self._wanted(row, fields, own)
-        if recorded == wanted and all(_same(value, recorded[name]) for name, value in wanted.items()):
+        if not wanted and recorded == {}:
+            pass
+        elif recorded == wanted and _are_of_classes(wanted, recorded):
             own.update(wanted)
         else:
             self._compare(wanted, recorded, own, enters_recover)
@@ -55,17 +57,19 @@ class Change:
                 take(name, found, own)
 
     def _wanted(self, row: RowPlan, fields: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-        new = dict(row.fixed)
+        new = dict(row.fixed) if row.fixed else {}
         for name in row.takes:
             new[name] = fields[name]
         for name in row.raises:
             new[name] = own[name] + 1
         if row.adds:
             for name in TOTALS:
-                if fields[name] < 0:
-                    self._findings.add("C4", f"{name} falls", "at least 0", fields[name])
-                new[name] = min(own[name] + fields[name], MAX_INT)
-        return {name: value for name, value in new.items() if value != own[name]}
+                more = fields[name]
+                if more < 0:
+                    self._findings.add("C4", f"{name} falls", "at least 0", more)
+                if more:
+                    new[name] = min(own[name] + more, MAX_INT)
+        return {name: value for name, value in new.items() if value is not own[name] and value != own[name]}
 
     def _note(self, known: str | None, name: str, wanted: object, found: object) -> None:
         message = f"the change of {name} does not follow from the row"
@@ -83,6 +87,15 @@ class Change:
         bound, value = self._plan.bound(name, context), vars(context)[name]
         if value > bound:
             self._findings.add("C1" if name == "turn" else "C2", f"{name} is past its bound", bound, value)
+
+
+def _are_of_classes(wanted: dict[str, Any], recorded: dict[str, Any]) -> bool:
+    """Whether what equals `wanted` is the same in the eyes of JSON: 1 is not true."""
+    for name, value in wanted.items():
+        found = recorded[name]
+        if value.__class__ is not found.__class__ and not (isinstance(value, StrEnum) and type(found) is str):
+            return False
+    return True
 
 
 def _same(value: Any, found: Any) -> bool:

@@ -36,6 +36,7 @@ class Children:
         """A tool ends; `child` says how far the run inside it has come, if there was one."""
         child = record.get("child", ...)
         if child is ...:
+            self._begun.pop(call, None)  # it was no sub-agent, and is carried out once
             return
         right = is_object(child) and set(child) == set(_CHILD)
         if not right or any(child[name].__class__ not in types for name, types in _CHILD.items()):

@@ -26,6 +26,7 @@ _MAY_BEGIN: Final[dict[str, frozenset[str]]] = {
     "note": frozenset({str(State.ORCHESTRATE)}),
 }
 _FINAL: Final = frozenset(map(str, FINAL))
+_STREAM: Final = str(State.STREAM)
 _ACCESSES: Final = ("read", "write")
 _PASSED: Final = "StopHooksPassed"
 _SAID: Final = {_PASSED: "Pass", "StopHooksBlocked": "Block", "StopHooksHalted": "Halt"}
@@ -157,7 +158,7 @@ class Effects:
         self.running.clear()
         self._owned = len(self._verdicts)
         self._lost += self._parts
-        self.spent, self._parts = dict.fromkeys(TOTALS, 0), []
+        self._settle()
         self._same_request = False
         left = record.get("deadline_ms")
         self._deadline = None if left is None else record["mono_ns"] + left * _MS
@@ -226,16 +227,16 @@ class Effects:
         self._delay = (fields["delay_ms"],) if "delay_ms" in fields else ()
         if event == "TroubleNamed" and fields["fallback"] and not self._fell_back:
             self._fell_back = self._may_differ = True  # thinking that is bound to the other model goes
-        if event == "BackoffElapsed" and target == State.STREAM:
+        if event == "BackoffElapsed" and target == _STREAM:
             self._same_request, self._may_differ = not self._may_differ, False
-        if target == State.STREAM != source:
+        if target == _STREAM != source:
             self.begun, self.unfinished = 0, False
         if event in _SAID:
             self._check_verdict(event, fields)
         if "cost_micro_usd" in fields:
             self._check_spent(fields)
         elif target in _FINAL:
-            self.spent, self._parts = dict.fromkeys(TOTALS, 0), []
+            self._settle()
         if self.running and target != source:
             self._check_left(source, target)
 
@@ -265,7 +266,13 @@ class Effects:
         told = {name: fields[name] for name in TOTALS}
         if told != self.spent and not self._is_spent_with_lost(told):
             self._findings.add("C4", "the tokens of the event are not those of its calls", self.spent, told)
-        self.spent, self._parts, self._lost = dict.fromkeys(TOTALS, 0), [], []
+        self._settle()
+        self._lost = []
+
+    def _settle(self) -> None:
+        """What was spent until now is told, or will not be."""
+        if self._parts:
+            self.spent, self._parts = dict.fromkeys(TOTALS, 0), []
 
     def _is_spent_with_lost(self, told: dict[str, int]) -> bool:
         """Whether the event tells of its own calls, and of some of those that a process died with."""

@@ -1,9 +1,11 @@
 """The history that the message records make: what each request names of it, and what its calls and results say."""
 
 import hashlib
+from collections.abc import Iterator
 from typing import Any, Final
 
 import attrs
+import orjson
 
 from looplatch.states.record import ZEROS
 from looplatch.states.verify.answers import Answers
@@ -17,13 +19,42 @@ _CAUSES: Final = {
 }
 
 
-@attrs.define
-class Entry:
-    """A message of the history: the hashes of its records, and what counts of its blocks."""
+class Entries:
+    """The messages of the history: of each its role, the hashes of its records, and what counts of its blocks.
 
-    role: str
-    hashes: list[str]
-    parts: tuple[Part, ...]
+    They stay as long as the run goes on, so they are kept as bytes, which take little.
+    """
+
+    def __init__(self) -> None:
+        self._packed: list[bytes] = []
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+    def __iter__(self) -> Iterator[tuple[str, list[str], tuple[Part, ...]]]:
+        for packed in self._packed:
+            role, hashes, parts = orjson.loads(packed)
+            yield role, hashes, tuple((kind, name) for kind, name in parts)
+
+    def insert(self, index: int, role: str, own: str, parts: tuple[Part, ...]) -> None:
+        """A message joins in front of the one that stands there."""
+        self._packed.insert(index, _pack((role, (own,), parts)))
+
+    def extend(self, own: str, parts: tuple[Part, ...]) -> str:
+        """The last message goes on; returns the role that it has."""
+        first, hashes, before = orjson.loads(self._packed[-1])
+        self._packed[-1] = _pack((first, (*hashes, own), (*before, *parts)))
+        known: str = first
+        return known
+
+    def leave(self, index: int, stop: int) -> None:
+        """Messages leave, up to the one at `stop`."""
+        del self._packed[index:stop]
+
+
+def _pack(entry: tuple[str, tuple[str, ...], tuple[Part, ...]]) -> bytes:
+    packed = orjson.dumps(entry)
+    return packed[:-1] + packed[-1:]  # a copy, which has no room to spare
 
 
 @attrs.define
@@ -45,7 +76,7 @@ class History:
         self.results = 0  # tool_results since then, and how many of them are errors
         self.errors = 0
         self._findings = findings
-        self._entries: list[Entry] = []
+        self._entries = Entries()
         self._given: set[str] = set()  # the ids of the calls that the run started from
         self._turns = Turns(findings, self._given)
         self._digest = ZEROS
@@ -65,7 +96,7 @@ class History:
         if op == "leave":
             stop = index + record.get("count", 1)  # so many messages from there on leave
             if self._may_change(compressing, op, index) and 0 <= index < stop <= last + 1:
-                del entries[index:stop]
+                entries.leave(index, stop)
             else:
                 self._misplaced(op, f"0 to {last}", index)
             return
@@ -73,15 +104,14 @@ class History:
         if not parts or (record["form"] == "text" and parts != (("other", "text"),)):
             self._findings.add("E6", "a message needs content", "blocks; of a text, one", record["blocks"])
         if op == "join" and index == last + 1:
-            entries.append(Entry(role, [record["hash"]], parts))
+            entries.insert(index, role, record["hash"], parts)
         elif op == "extend" and index == last and last >= 0:
-            if role != entries[last].role:
-                self._findings.add("E6", "a message is extended by another role", entries[last].role, role)
-            entries[last].hashes.append(record["hash"])
-            entries[last].parts += parts
+            first = entries.extend(record["hash"], parts)
+            if role != first:
+                self._findings.add("E6", "a message is extended by another role", first, role)
         elif op == "join" and 0 <= index <= last:
             if self._may_change(compressing, op, index):
-                entries.insert(index, Entry(role, [record["hash"]], parts))
+                entries.insert(index, role, record["hash"], parts)
             return
         else:
             self._misplaced(op, last + 1 if op == "join" else last, index)
@@ -92,7 +122,7 @@ class History:
         called = [name for kind, name in parts if kind in ("call", "served")]
         if not begun:
             self._given.update(called)
-        elif again := self._given.intersection(called):
+        elif called and (again := self._given.intersection(called)):
             self._findings.add("T1", "a tool_use id was given already", "a new id", ", ".join(sorted(again)))
         self._digest = hashlib.sha256((self._digest + record["hash"]).encode()).hexdigest()
         self._records += 1
@@ -137,8 +167,8 @@ class History:
         if self.changed:
             self.changed = False
             self._turns = Turns(self._findings, self._given)
-            for entry in self._entries:
-                self._turns.read(entry.role, entry.parts)
+            for role, _, parts in self._entries:
+                self._turns.read(role, parts)
             self._digest, self._records = self._chain()
         wanted = {"count": self._records, "digest": self._digest}
         if named != wanted:
@@ -146,7 +176,7 @@ class History:
 
     def _chain(self) -> tuple[str, int]:
         chained = ZEROS
-        hashes = [own for entry in self._entries for own in entry.hashes]
+        hashes = [own for _, record_hashes, _ in self._entries for own in record_hashes]
         for own in hashes:
             chained = hashlib.sha256((chained + own).encode()).hexdigest()
         return chained, len(hashes)

@@ -31,6 +31,7 @@ __all__ = ["Report", "Violation", "verify_lines"]
 
 _COMMITTING: Final = frozenset(("message", "effect_begin", "effect_end", "resumed"))
 _COMPRESSING: Final = frozenset((State.PREPARE, State.RECOVER))
+_STREAM: Final = str(State.STREAM)
 _MALFORMED: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 
@@ -71,7 +72,10 @@ class _Verifier:
         self._shapes = Shapes(self._findings)
         self._children = Children(self._findings, children)
         self._signatures = Signatures(self._findings, key)
-        self._judges: dict[str, Callable[[dict[str, Any], Effects], None]] = {
+
+    def _judges(self) -> dict[str, Callable[[dict[str, Any], Effects], None]]:
+        """What judges each kind; not kept here, where it would be a cycle that only the collector ends."""
+        return {
             "transition": self._judge_move,
             "message": self._judge_message,
             "effect_begin": self._judge_begin,
@@ -84,7 +88,8 @@ class _Verifier:
         }
 
     def run(self, lines: Iterable[bytes]) -> Report:
-        chain, read, judges = self._chain, self._chain.read, self._judges
+        chain, read, check, judges = self._chain, self._chain.read, self._shapes.check, self._judges()
+        keeps = self._kept.check if self._kept.has_source else None
         held: bytes | None = None  # a line without a newline: torn, if it is the last
         for line in lines:
             if held is not None:
@@ -101,12 +106,12 @@ class _Verifier:
                 self._begin(record)
                 continue
             try:
-                self._shapes.check(record)
+                check(record)
                 judge = judges.get(record["kind"])
                 if judge is not None:
                     judge(record, effects)
-                if record["kind"] in _COMMITTING:
-                    self._kept.check(record)
+                if keeps is not None and record["kind"] in _COMMITTING:
+                    keeps(record)
             except _MALFORMED as error:
                 self._malformed(record, error)
         torn = 0
@@ -209,7 +214,7 @@ class _Verifier:
         if fields is None:
             return
         event = record["event"]
-        if "begun" in fields and record["source"] == State.STREAM:
+        if "begun" in fields and record["source"] == _STREAM:
             self._check_begun(event, fields["begun"], effects)
         if event == "HistoryCompressed" and fields["tokens_after"] >= fields["tokens_before"]:
             wanted = f"fewer than {fields['tokens_before']} tokens"

@@ -7,7 +7,7 @@ from looplatch.states.limits import Limits
 from looplatch.states.state import State
 from looplatch.states.verify.change import Change, take
 from looplatch.states.verify.findings import Findings
-from looplatch.states.verify.plan import Alternatives, EventPlan, Fact, Plan, RowPlan
+from looplatch.states.verify.plan import Alternatives, EventPlan, Fact, Plan, RowPlan, is_circle
 from looplatch.states.verify.values import is_list, is_object
 
 _PREPARE, _DECIDE, _RECOVER = str(State.PREPARE), str(State.DECIDE), str(State.RECOVER)
@@ -32,7 +32,7 @@ class Moves:
         self._plan = plan
         self._findings = findings
         self._change = Change(plan, findings)
-        self._saved: tuple[str, frozenset[str] | None, list[Any]] | None = None
+        self._saved: tuple[str, frozenset[str] | None, dict[str, Any]] | None = None
         self._steps = self._span = 0
 
     def begin(self, limits: dict[str, Any]) -> None:
@@ -150,21 +150,21 @@ class Moves:
         if verdicts is None:
             fitting = [row for row in known.rows if row.target == target]
             return fitting[0] if len(fitting) == 1 else None
-        holding = [row for row, verdict in zip(known.rows, verdicts, strict=True) if verdict]
-        if len(holding) != 1:
+        if verdicts.count(True) != 1:
             self._findings.add("M6", "not exactly one guard holds", "one true verdict", guards)
             return None
-        if holding[0].target != target:
-            self._findings.add("M4", "the row taken is not the one whose guard holds", holding[0].target, target)
+        row = known.rows[verdicts.index(True)]
+        if row.target != target:
+            self._findings.add("M4", "the row taken is not the one whose guard holds", row.target, target)
             return None
-        return holding[0]
+        return row
 
     def _verdicts(self, guards: Any, known: Alternatives, fields: dict[str, Any]) -> list[bool] | None:
         """The recorded verdicts, after comparing them with the guards asked again; None where they are no verdicts."""
         context, fact = self.context, Fact(fields)
         real = [test(context, fact) for test in known.tests]
-        wanted = [[name, verdict] for name, verdict in zip(known.names, real, strict=True)]
-        if guards == wanted and all(pair[1].__class__ is bool for pair in guards):
+        wanted = known.told(tuple(real))
+        if guards == wanted and [pair[1].__class__ for pair in guards] == known.bools:
             return real
         add = self._findings.add
         if not is_list(guards) or [pair[0] for pair in guards] != known.names:
@@ -195,13 +195,12 @@ class Moves:
         if external:
             self._saved, self._steps, self._span = None, 0, 1
             return
-        saved = self._saved
-        here = saved is not None and saved[0] == self.state and saved[1] == self.awaited
-        if here and saved is not None and saved[2] == self.context.standing():
+        saved, own = self._saved, vars(self.context)
+        if saved is not None and saved[0] == self.state and saved[1] == self.awaited and is_circle(saved[2], own):
             self._findings.add("C3", "the run goes in a circle: no counter rose", "a counter that rises", self.state)
         self._steps += 1
         if self._steps >= self._span:
-            self._saved = (self.state, self.awaited, self.context.standing())
+            self._saved = (self.state, self.awaited, own.copy())
             self._steps, self._span = 0, 2 * self._span or 1
 
     def _believe(self, record: dict[str, Any]) -> dict[str, Any] | None:

@@ -29,6 +29,11 @@ class Kept:
         self._missing: dict[str, tuple[int, int | None]] = {}  # commitments, and the line and number of the record
         self._buried: dict[str, tuple[int, int | None]] = {}  # what tombstones are for, and their line and number
 
+    @property
+    def has_source(self) -> bool:
+        """Whether there is a payload store to look at."""
+        return self._source is not None
+
     def begin(self, genesis: dict[str, Any]) -> None:
         """The run says whether it keeps payloads."""
         self._keeps = genesis.get("payloads") == "keep"
@@ -41,8 +46,6 @@ class Kept:
 
     def check(self, record: dict[str, Any]) -> None:
         """Every payload that a record commits to."""
-        if self._source is None:
-            return
         for name in _BLOCKS:
             for block in record.get(name) or ():
                 self._check_one(block["commitment"], block["bytes"])

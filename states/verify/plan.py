@@ -35,9 +35,14 @@ class Fold:
         total: int = sum(vars(self)[name] for name in TOTALS[:4])
         return total
 
-    def standing(self) -> list[Any]:
-        """Everything but the totals: where two of them are equal, a run has gone in a circle."""
-        return [value for name, value in vars(self).items() if name not in TOTALS]
+
+def is_circle(saved: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
+    """Whether all that a context holds is as it was, but the totals: then a run has gone in a circle."""
+    for name, value in fields.items():
+        was = saved[name]
+        if was is not value and was != value and name not in TOTALS:
+            return False
+    return True
 
 
 class Fact:
@@ -92,6 +97,16 @@ class Alternatives:
     tests: tuple[Callable[[Any, Any], bool], ...]
     constant: list[list[Any]] | None  # the verdicts, where the guard looks at nothing
     targets: frozenset[str]
+    bools: list[type]  # of what class each verdict is
+    spelled: dict[tuple[bool, ...], list[list[Any]]] = attrs.field(factory=dict[tuple[bool, ...], list[list[Any]]])
+
+    def told(self, verdicts: tuple[bool, ...]) -> list[list[Any]]:
+        """The verdicts as a record spells them."""
+        spelled = self.spelled.get(verdicts)
+        if spelled is None:
+            spelled = [[name, verdict] for name, verdict in zip(self.names, verdicts, strict=True)]
+            self.spelled[verdicts] = spelled
+        return spelled
 
 
 @attrs.frozen
@@ -132,8 +147,9 @@ class EventPlan:
             if not self._fits(fields):
                 return None
             self.shapes.add(shape)
-        if not all(is_texts(fields[name]) for name in self.lists):
-            return None
+        for name in self.lists:
+            if not is_texts(fields[name]):
+                return None
         if not self.named:
             return fields
         told = dict(fields)
@@ -185,6 +201,7 @@ class Plan:
             tests=tuple(row.guard.test for row in rows),
             constant=[[row.guard.name, row.guard.test(fold, Fact({}))] for row in rows] if blind else None,
             targets=frozenset(plan.target for plan in plans),
+            bools=[bool] * len(plans),
         )
 
     def fold(self, limits: Limits) -> Fold:

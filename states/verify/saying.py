@@ -6,6 +6,7 @@ from looplatch.states.reasons import Continue
 from looplatch.states.state import State
 from looplatch.states.verify.findings import Findings
 
+_STREAM: Final = str(State.STREAM)
 _RESULT: Final = "tool_result"  # and those of the server's own tools, whose types end in it
 _SENT: Final = "send"  # the caller said it, in the middle of the run
 _MARKED_FROM: Final = 2  # the first schema in which that is on record
@@ -44,7 +45,7 @@ class Saying:
         if record["role"] != "user":
             self._check_model(record, state, reason)
             return
-        texts = sum(block["type"] != "tool_result" for block in record["blocks"])
+        texts = len([block for block in record["blocks"] if block["type"] != "tool_result"])
         if not texts:
             return
         self._said += texts
@@ -64,5 +65,5 @@ class Saying:
             types = [block["type"] for block in record["blocks"] if not block["type"].endswith(_RESULT)]
             if types:
                 self._findings.add("E6", "the model adds nothing to an answer that is over", "results", types)
-        elif state != State.STREAM and (state != State.PREPARE or reason not in _ASKING):
+        elif state != _STREAM and (state != State.PREPARE or reason not in _ASKING):
             self._findings.add("E6", "the model answers in stream alone", str(State.STREAM), state)

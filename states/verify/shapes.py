@@ -9,14 +9,10 @@ from looplatch.states.verify.values import is_list, is_object
 
 _STRICT_FROM: Final = 2  # the first schema whose records have no fields but those that are named
 _KNOWN: Final = {kind: frozenset((*EVERY, *fields)) for kind, fields in RECORDS.items()}
-_INSIDE: Final = {
-    kind: tuple((name, frozenset(INSIDE[name])) for name in fields if name in INSIDE)
-    for kind, fields in RECORDS.items()
-}  # fmt: skip
-_BLOCKS: Final = {
-    kind: tuple(name for name in ("blocks", "unfinished") if name in fields) for kind, fields in RECORDS.items()
-}
+_INSIDE: Final = {name: frozenset(fields) for name, fields in INSIDE.items()}
+_HOLDS_BLOCKS: Final = ("blocks", "unfinished")
 _BLOCK: Final = frozenset(BLOCK)
+_EFFECTS: Final = ("effect_begin", "effect_end")
 
 
 class Shapes:
@@ -24,30 +20,38 @@ class Shapes:
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
-        self._right: set[tuple[str, ...]] = set()  # the fields of records, and of blocks, that were found right
+        # The fields of records that were found right, and which of these hold more; the fields of such and of blocks.
+        self._records: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._right: set[tuple[str, ...]] = set()
 
     def check(self, record: dict[str, Any]) -> None:
         """A record."""
         if record["v"] < _STRICT_FROM:
             return
         kind: str = record["kind"]
-        if kind in ("effect_begin", "effect_end"):
-            kind = f"{kind} {record['class']}"
-        names = (kind, *record)
-        if names not in self._right:
-            known = _KNOWN.get(kind)
-            if known is None or not self._are_known(kind, record, known):
+        names = (f"{kind} {record['class']}" if kind in _EFFECTS else kind, *record)
+        holding = self._records.get(names)
+        if holding is None:
+            known = _KNOWN.get(names[0])
+            if known is None or not self._are_known(names[0], record, known):
                 return
-            self._right.add(names)
-        for field, known in _INSIDE[kind]:
-            value = record.get(field)
-            if value is not None and is_object(value):
-                self._are_known(field, value, known)
-        for field in _BLOCKS[kind]:
-            blocks = record.get(field)
-            for block in blocks if is_list(blocks) else ():
-                if is_object(block) and tuple(block) not in self._right and self._are_known("block", block, _BLOCK):
-                    self._right.add(tuple(block))
+            self._records[names] = holding = tuple(name for name in (*_INSIDE, *_HOLDS_BLOCKS) if name in record)
+        for field in holding:
+            value = record[field]
+            if not value:
+                continue
+            if is_list(value):
+                if field in _HOLDS_BLOCKS:
+                    for block in value:
+                        self._check_inside("block", block, _BLOCK)
+            elif field in _INSIDE:
+                self._check_inside(field, value, _INSIDE[field])
+
+    def _check_inside(self, what: str, value: object, known: frozenset[str]) -> None:
+        if is_object(value):
+            names = (what, *value)
+            if names not in self._right and self._are_known(what, value, known):
+                self._right.add(names)
 
     def _are_known(self, what: str, fields: Iterable[str], known: frozenset[str]) -> bool:
         strange = sorted(set(fields) - known)

@@ -14,7 +14,7 @@ its type)."""
 
 def parts_of(blocks: list[dict[str, Any]]) -> tuple[Part, ...]:
     """What counts of a message's skeletons."""
-    return tuple(_part(block) for block in blocks)
+    return tuple([_part(block) for block in blocks])
 
 
 def _part(block: dict[str, Any]) -> Part:
