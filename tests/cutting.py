@@ -11,9 +11,14 @@ from looplatch import Allow, Ask, Block, Compression, Hooks, Pass, Price, Run, T
 from looplatch.blocks import blocks_of
 from looplatch.hooks import StopContext, ToolCallContext
 from looplatch.testing import FakeClock, ScriptedAPI, error, reply, stalled, text, thinking, tool_use
-from tests.playing import rounds, tool_named
+from tests.playing import alone, check, rounds, tool_named
+from tests.suspending import suspended
 
 Args = TypeVarTuple("Args")
+
+WAYS = ("abort", "aclose", "cancel", "deadline")
+ENDS = {"abort": "aborted", "aclose": "closed", "cancel": "closed", "deadline": "deadline"}
+DEADLINE = 1_000.0
 
 
 class SteppingLoop(asyncio.SelectorEventLoop):
@@ -206,10 +211,10 @@ def results_of(messages: list[dict[str, Any]]) -> dict[str, list[Any]]:
     return found
 
 
-def untrue(run: Run, scene: Scene) -> list[str]:
+def untrue(messages: list[dict[str, Any]], scene: Scene) -> list[str]:
     """What the history says of calls that is not so."""
     wrong: list[str] = []
-    for id_, given in results_of(run.messages).items():
+    for id_, given in results_of(messages).items():
         if len(given) != 1:
             wrong.append(f"{id_} has {len(given)} results")
             continue
@@ -217,7 +222,7 @@ def untrue(run: Run, scene: Scene) -> list[str]:
         said = str(given[0]["content"])
         expected: tuple[str, ...]
         if ran.returned:
-            expected = ("read ", "write ")
+            expected = ("read ", "write ", "Found.")
         elif ran.began:
             expected = ("interrupted, no effect" if ran.read_only else "interrupted, effect unknown",)
         else:
@@ -225,3 +230,88 @@ def untrue(run: Run, scene: Scene) -> list[str]:
         if not said.startswith(expected):
             wrong.append(f"{id_} {ran}: {said[:60]}")
     return wrong
+
+
+def recorded(scene: Scene, name: str, body: Callable[[], Any], *, read_only: bool) -> Tool:
+    """A tool that keeps in the scene how far it came."""
+
+    async def call(given: dict[str, Any], ctx: Any) -> str:
+        scene.calls[ctx.tool_use_id] = Ran(began=True, read_only=read_only)
+        await body()
+        scene.calls[ctx.tool_use_id] = Ran(began=True, returned=True, read_only=read_only)
+        return "read it"
+
+    return tool_named(name, read_only=read_only, answer=call)
+
+
+# --- cutting it off
+
+
+@define
+class Cut:
+    """One run that was cut off by one way."""
+
+    run: Run
+    way: str
+    clock: FakeClock
+    consumer: "asyncio.Task[Any] | None" = None
+    closer: "asyncio.Task[None] | None" = None
+    where: set[str] = field(factory=set[str])
+    made: bool = False
+
+    def __call__(self) -> None:
+        self.made = True
+        match self.way:
+            case "abort":
+                self.run.abort()
+            case "aclose":
+                self.closer = asyncio.ensure_future(self._close())
+            case "cancel":
+                assert self.consumer is not None
+                self.consumer.cancel()
+            case _:
+                self.clock.advance(DEADLINE)
+
+    async def _close(self) -> None:
+        await self.run.aclose()
+        assert at_work() == [], "all tools have ended before control returns"
+
+
+def at_work() -> list[str]:
+    """The tasks of tools and hooks."""
+    names = [task.get_name() for task in asyncio.all_tasks()]
+    return [name for name in names if name.startswith(("tool ", "call ", "permit ", "hook "))]
+
+
+async def finished(cut: Cut, api: ScriptedAPI, scene: Scene, *others: "asyncio.Task[Any]") -> None:
+    """Wait for the end of a run that was, or was not, cut off; check all that must hold then."""
+    consumer, run = cut.consumer, cut.run
+    assert consumer is not None
+    await asyncio.wait([consumer])
+    assert at_work() == [], "all tools have ended before control returns"
+    if cut.closer is not None:
+        await cut.closer
+    for other in others:
+        other.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    assert alone()
+    assert all(exchange.ended.is_set() for exchange in api.exchanges), "the server sees its connections close"
+    if cut.way == "cancel" and cut.made:
+        assert consumer.cancelled() or run.result is not None, "a cancellation from outside is raised again"
+    if not consumer.cancelled():
+        consumer.result()
+    if run.result is None:
+        assert (api.exchanges, run.messages) == ([], [{"role": "user", "content": "Go."}])
+        return
+    lines = run.log.lines
+    if run.result.subtype == "suspended":
+        assert suspended(run.log)
+        assert run.result.pending
+    else:
+        if run.result.terminal != "answered":  # it was over before
+            assert run.result.terminal == ENDS[cut.way]
+            assert consumer.cancelled() is (cut.way == "cancel")
+        check(run, api)
+        assert (wrong := untrue(run.messages, scene)) == [], wrong
+    await rounds(5)
+    assert run.log.lines == lines, "nothing is written after the end"

@@ -3,21 +3,15 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import pytest
-from attrs import define, field
 
 from looplatch import Allow, Run, Tool, tool
 from looplatch.blocks import blocks_of
 from looplatch.testing import FakeClock, ScriptedAPI, reply, tool_use
-from tests.cutting import Ran, Scene, SteppingLoop, Work, stepping, untrue
-from tests.playing import Hanging, alone, check, play, rounds, running, scripted, tool_named
-from tests.suspending import suspended
+from tests.cutting import DEADLINE, ENDS, WAYS, Cut, Ran, Scene, SteppingLoop, Work, finished, recorded, stepping
+from tests.playing import Hanging, alone, check, play, rounds, running, scripted
 
-WAYS = ("abort", "aclose", "cancel", "deadline")
-ENDS = {"abort": "aborted", "aclose": "closed", "cancel": "closed", "deadline": "deadline"}
-DEADLINE = 1_000.0
 WHERE = {
     "before the first request",
     "connecting",
@@ -36,76 +30,6 @@ WHERE = {
     "summary",
     "an approval is pending",
 }
-
-
-@define
-class Cut:
-    """One run that was cut off by one way."""
-
-    run: Run
-    way: str
-    clock: FakeClock
-    consumer: "asyncio.Task[Any] | None" = None
-    closer: "asyncio.Task[None] | None" = None
-    where: set[str] = field(factory=set[str])
-    made: bool = False
-
-    def __call__(self) -> None:
-        self.made = True
-        match self.way:
-            case "abort":
-                self.run.abort()
-            case "aclose":
-                self.closer = asyncio.ensure_future(self._close())
-            case "cancel":
-                assert self.consumer is not None
-                self.consumer.cancel()
-            case _:
-                self.clock.advance(DEADLINE)
-
-    async def _close(self) -> None:
-        await self.run.aclose()
-        assert at_work() == [], "all tools have ended before control returns"
-
-
-def at_work() -> list[str]:
-    """The tasks of tools and hooks."""
-    names = [task.get_name() for task in asyncio.all_tasks()]
-    return [name for name in names if name.startswith(("tool ", "call ", "permit ", "hook "))]
-
-
-async def finished(cut: Cut, api: ScriptedAPI, scene: Scene, *others: "asyncio.Task[Any]") -> None:
-    """Wait for the end of a run that was, or was not, cut off; check all that must hold then."""
-    consumer, run = cut.consumer, cut.run
-    assert consumer is not None
-    await asyncio.wait([consumer])
-    assert at_work() == [], "all tools have ended before control returns"
-    if cut.closer is not None:
-        await cut.closer
-    for other in others:
-        other.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
-    assert alone()
-    assert all(exchange.ended.is_set() for exchange in api.exchanges), "the server sees its connections close"
-    if cut.way == "cancel" and cut.made:
-        assert consumer.cancelled() or run.result is not None, "a cancellation from outside is raised again"
-    if not consumer.cancelled():
-        consumer.result()
-    if run.result is None:
-        assert (api.exchanges, run.messages) == ([], [{"role": "user", "content": "Go."}])
-        return
-    lines = run.log.lines
-    if run.result.subtype == "suspended":
-        assert suspended(run.log)
-        assert run.result.pending
-    else:
-        if run.result.terminal != "answered":  # it was over before
-            assert run.result.terminal == ENDS[cut.way]
-            assert consumer.cancelled() is (cut.way == "cancel")
-        check(run, api)
-        assert untrue(run, scene) == []
-    await rounds(5)
-    assert run.log.lines == lines, "nothing is written after the end"
 
 
 def cut_at(step: int, way: str) -> tuple[Cut, int]:
@@ -237,18 +161,6 @@ def small(
 
     cut: Cut = stepping(main)
     return cut
-
-
-def recorded(scene: Scene, name: str, body: Callable[[], Any], *, read_only: bool) -> Tool:
-    """A tool that keeps in the scene how far it came."""
-
-    async def call(given: dict[str, Any], ctx: Any) -> str:
-        scene.calls[ctx.tool_use_id] = Ran(began=True, read_only=read_only)
-        await body()
-        scene.calls[ctx.tool_use_id] = Ran(began=True, returned=True, read_only=read_only)
-        return "read it"
-
-    return tool_named(name, read_only=read_only, answer=call)
 
 
 @pytest.mark.parametrize("first_reads", [True, False])
