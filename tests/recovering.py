@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from looplatch import Tool, ToolContext
+from looplatch import Compression, Tool, ToolContext
 from looplatch.blocks import blocks_of
 from looplatch.recovery.failure import Failure, is_prompt_too_long
 from looplatch.states.record import Record
@@ -13,6 +13,8 @@ from tests.playing import Play, Watch, check_history, check_log, scripted, tool_
 
 WINDOW = 20_000
 SUMMARY = "The files were read and the change was made, as was asked for."
+
+NO_LEVEL: dict[str, Any] = dict.fromkeys(("snip_at", "micro_at", "stage_at", "collapse_at", "compact_at"))
 
 Item = Answer | Callable[[dict[str, Any]], Answer]
 
@@ -92,6 +94,11 @@ def meet(answers: Iterable[Item] | Model, *, api: Mapping[str, Any] | None = Non
     play = asyncio.run(met(ScriptedAPI(model, **(api or {})), **options))
     assert model.left == 0, "the run ended before its script"
     return play
+
+
+def only(**given: Any) -> Compression:
+    """No level but the ones that are given."""
+    return Compression(**(NO_LEVEL | given))
 
 
 def reads(count: int, *, first: int = 0) -> list[Item]:

@@ -73,3 +73,27 @@ def test_case_5_an_approved_call_that_has_finished_is_not_run_again_when_the_run
 
 def _is_the_end(message: Message) -> bool:
     return isinstance(message, ToolMessage) and message.phase is ToolPhase.END
+
+
+def test_case_44_one_of_five_calls_waits_while_reads_finish_and_each_call_runs_once() -> None:
+    async def main() -> None:
+        ran: list[str] = []
+
+        def call(given: dict[str, Any], ctx: Any) -> str:
+            ran.append(ctx.tool_use_id)
+            return f"ran {ctx.tool_use_id}"
+
+        tools = [tool_named("read", read_only=True, answer=call), tool_named("write", read_only=False, answer=call)]
+        asked = [("r1", "read"), ("r2", "read"), ("w1", "write"), ("w2", "write"), ("r3", "read")]
+        api = ScriptedAPI([reply(*(tool_use(id_, name, {"n": id_}) for id_, name in asked)), SCRIPT[-1]])
+        rules = [Rule("ask", "write", {"n": "w1"})]
+        async with scripted(api, clock=FakeClock(), tools=tools, rules=rules) as loop:
+            first = await stayed(loop.run("Go."), api)
+            assert first.pending == ["w1"]
+            assert ran == ["r1", "r2"], "what comes behind the write waits for its turn"
+            assert first.run.messages[-1]["role"] == "assistant", "nothing is said to a call that did not run"
+            last = await stayed(loop.resume(first.log, approvals={"w1": Allow()}), api)
+            assert ran == ["r1", "r2", "w1", "w2", "r3"]
+            assert last.run.messages[2]["content"] == [result(id_, f"ran {id_}") for id_, _ in asked]
+
+    asyncio.run(main())

@@ -21,16 +21,23 @@ from looplatch.states.events import ContextReady
 from looplatch.testing import FakeClock, ScriptedAPI, error, reply, stalled, tool_use
 from looplatch.workplace import Workplace
 from tests.playing import Play, result, rounds, saying, tool_named, transition, use
-from tests.recovering import SUMMARY, WINDOW, Model, effects, files, levels, meet, met, moves, reads, transcript_in
+from tests.recovering import (
+    SUMMARY,
+    WINDOW,
+    Model,
+    effects,
+    files,
+    levels,
+    meet,
+    met,
+    moves,
+    only,
+    reads,
+    transcript_in,
+)
 
 MANY = Limits(max_turns=400)
 DONE = reply("Done.")
-ONLY: dict[str, Any] = {"snip_at": None, "micro_at": None, "stage_at": None, "collapse_at": None, "compact_at": None}
-
-
-def only(**given: Any) -> Compression:
-    """No level but the ones that are given."""
-    return Compression(**{**ONLY, **given})
 
 
 def sizes(play: Play) -> list[int]:
