@@ -1,6 +1,8 @@
 """The names that DESIGN promises are where a user looks for them, and each package says what it offers."""
 
 import importlib
+import subprocess
+import sys
 
 import pytest
 
@@ -32,6 +34,14 @@ def test_every_name_that_a_package_offers_is_there(package: str) -> None:
 def test_the_root_offers_at_most_thirty_names_besides_its_vocabulary() -> None:
     assert set(looplatch.__all__) > VOCABULARY
     assert len(set(looplatch.__all__) - VOCABULARY) <= 30
+
+
+def test_tools_that_are_ready_to_use_are_loaded_when_they_are_named() -> None:
+    code = "import sys, looplatch.tools; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-Ic", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "looplatch.tools" in loaded
+    for heavy in ("anthropic", "mcp", "httpx", "httpx2", "looplatch.tools.agent", "looplatch.tools.web"):
+        assert heavy not in loaded
 
 
 def test_a_table_can_be_taken_apart_with_the_names_of_its_package() -> None:
