@@ -9,6 +9,7 @@ from attrs import field, frozen
 
 from looplatch import Block, Compression, Hooks, Limits, Pass
 from looplatch.hooks import StopContext
+from looplatch.recovery.failure import Failure
 from looplatch.recovery.strategies.max_output_tokens_recovery import GO_ON
 from looplatch.recovery.strategies.token_budget_continuation import budget_prompt
 from looplatch.testing import error, reply, tool_use
@@ -239,6 +240,34 @@ def test_an_overflow_without_figures_is_one_all_the_same(status: int) -> None:
     )
     assert strategies(told) == [COMPACT]
     assert moves(told, "ContextReady")[-1]["fields"]["window"] == 200_000
+
+
+def test_a_result_that_is_a_little_too_much_is_cut_by_that_where_there_is_nothing_to_summarise() -> None:
+    """The API counts two tokens more than the window has, and the result is far from a half of it."""
+    over = error(
+        400,
+        "invalid_request_error",
+        "input length and `max_tokens` exceed context limit: 6502 + 1500 > 8000, decrease input length or `max_tokens`",
+    )
+    told = meet([*reads(1), over, reply("Done.")], tools=[files(6_000)], window=8_000, max_tokens=1_500)
+    assert strategies(told) == [COMPACT]
+    assert told.result.terminal == "answered"
+    before, after = (request[2]["content"][0]["content"] for request in told.sent[-2:])
+    assert "tokens left out" in after
+    assert 5_000 < len(after) < len(before)
+
+
+def test_the_caller_may_say_what_a_prompt_too_long_is() -> None:
+    """An endpoint that says it in words of its own: without the caller's predicate, the run fails."""
+
+    def is_overflow(failure: Failure) -> bool:
+        return failure.message == "zu lang"
+
+    script = [*reads(3), error(400, "invalid_request_error", "zu lang")]
+    told = meet([*script, reply("Done.")], tools=[files(900)], is_overflow=is_overflow)
+    assert strategies(told) == [COMPACT]
+    assert told.result.terminal == "answered"
+    assert meet(script, tools=[files(900)]).result.terminal == "model_error"
 
 
 def test_results_too_big_for_the_real_window_are_cut_where_there_is_nothing_to_summarise() -> None:

@@ -12,7 +12,7 @@ from looplatch.messages import SystemMessage
 from looplatch.next_request import NextRequest
 from looplatch.recovery.compression.collapse import Span, Staged, drain, fresh, next_span
 from looplatch.recovery.compression.compact import compaction_request
-from looplatch.recovery.compression.edits import Edit, first_changed, is_worth_it, saving
+from looplatch.recovery.compression.edits import LEAST_SAVING, Edit, first_changed, is_worth_it, saving
 from looplatch.recovery.compression.exchanges import outline
 from looplatch.recovery.compression.fitting import fit_newest, newest_results, newest_tokens
 from looplatch.recovery.compression.levels import (
@@ -131,8 +131,7 @@ class Compressor:
                 self._span = None
                 return self._due(Level.COMPACT) if self._may_compact(messages) else None
             case Step.NEWEST:
-                budget = newest_tokens(messages) - self.gauge.in_weights(load.tokens - load.window)
-                return self._edited(Level.SNIP, messages, fit_newest(messages, budget, self._references(messages)))
+                return self._edited(Level.SNIP, messages, self._squeezed(messages, load))
 
     def _due(self, level: Level) -> Event:
         return on.SummaryDue(level=level, breaker_cooled=self.cooled)
@@ -165,6 +164,13 @@ class Compressor:
         gauge = self.gauge
         whole = gauge.tokens() if gauge.window is None else gauge.window - self._following.ordinary_limit - gauge.fixed
         return fit_newest(messages, gauge.in_weights(whole // 2), self._references(messages))
+
+    def _squeezed(self, messages: Sequence[Message], load: Load) -> tuple[Edit, ...]:
+        """The edits that cut the newest results to what all else leaves them, where that is too little."""
+        if not load.is_over:
+            return ()
+        gone = max(LEAST_SAVING, self.gauge.in_weights(load.tokens - load.window))
+        return fit_newest(messages, newest_tokens(messages) - gone, self._references(messages))
 
     def _references(self, messages: Sequence[Message]) -> dict[str, str]:
         """Where the newest results are kept whole, by the calls' ids."""
@@ -225,9 +231,9 @@ class Compressor:
 
     @property
     def can_summarise(self) -> bool:
-        """Whether the history could be made shorter: by a summary, or by cutting newest results that are too big."""
+        """Whether the history could be made shorter: by a summary, or by cutting newest results."""
         messages = self._at.history.messages()
-        return self._may_compact(messages) or bool(self._oversized(messages))
+        return self._may_compact(messages) or bool(self._overflowing(messages))
 
     @property
     def cooled(self) -> bool:
@@ -244,7 +250,8 @@ class Compressor:
     async def summarise(self, context: Context) -> Event:
         """Have one summary written that takes the place of what came before the latest exchange.
 
-        Newest results that would not leave the summary room are cut, whether there is anything to summarise or not.
+        Newest results that would not leave the summary room, or with which the request would still not fit, are cut,
+        whether there is anything to summarise or not.
         """
         messages, before, lost = self._at.history.messages(), self.gauge.tokens(), 0
         spent: Mapping[str, int] = dict.fromkeys(TOTALS, 0)
@@ -256,8 +263,16 @@ class Compressor:
                 return self._writer.failed(error, delay)
             lost = self._change(Level.COMPACT, messages, edits) or 0
             messages = self._at.history.messages()
-        lost = max(lost, self._change(Level.SNIP, messages, self._oversized(messages)) or 0)
+        lost = max(lost, self._change(Level.SNIP, messages, self._overflowing(messages)) or 0)
         return on.HistorySummarised(tokens_before=before, tokens_after=self.gauge.tokens(), cache_lost=lost, **spent)
+
+    def _overflowing(self, messages: Sequence[Message]) -> tuple[Edit, ...]:
+        """The edits that cut newest results with which the request does not fit, by as little as that takes."""
+        window = self.gauge.window
+        edits = self._oversized(messages)
+        if edits or window is None:
+            return edits
+        return self._squeezed(messages, Load(self.gauge.tokens() + self._following.ordinary_limit, window))
 
     def _may_compact(self, messages: Sequence[Message]) -> bool:
         return self._settings.compact_at is not None and bool(compaction_request(messages, self._settings))
