@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from looplatch.audit import SECRETS, Secrets
 from looplatch.states.errors import UsageError
+from looplatch.states.secrets import KNOWN
 
 # Each as a person would come across it; every one of them is made up. Split, so that no scanner takes them for real.
 FOUND = {
@@ -110,3 +111,39 @@ def test_what_is_left_has_no_secret_in_it(value: object) -> None:
     clean, kinds = SECRETS.taken_out(value)
     assert SECRETS.taken_out(clean) == (clean, ())
     assert SECRETS.may_be_in(json.dumps(value).encode()) or not kinds
+
+
+PLAIN = Secrets(own={pattern.name: pattern.regex for pattern in KNOWN}, known=False)
+NAMES = [
+    f"{before}{between}{word}"
+    for word, befores in {
+        "key": ("api", "x-api", "secret", "secret_access", "mon"),
+        "token": ("access", "auth", "refresh", "id", "private"),
+        "secret": ("client",),
+    }.items()
+    for before in befores
+    for between in ("", "_", "-")
+]
+NEAR = st.sampled_from([*FOUND.values(), *NAMES, "=", "a1" * 9, " ", "AccountKey=", "SG."]) | st.builds(
+    "{}{}{}".format, st.sampled_from([*NAMES, *map(str.upper, NAMES)]), st.sampled_from("=: "), st.just("a1" * 9)
+)
+
+
+@given(st.lists(NEAR, max_size=6).map("".join))
+def test_the_quick_looks_miss_nothing(text: str) -> None:
+    """Against the same patterns, each tried on every text."""
+    clean, kinds = PLAIN.taken_out(text)
+    assert SECRETS.taken_out(text) == (clean, kinds)
+    assert SECRETS.may_be_in(json.dumps(text).encode()) or not kinds
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("mon")])
+def test_each_name_of_a_secret_is_worth_a_closer_look(name: str) -> None:
+    text = f"{name.title()}={'a1' * 9}"
+    assert SECRETS.taken_out(text)[1] == ("named_secret",) == PLAIN.taken_out(text)[1]
+    assert SECRETS.may_be_in(text.encode())
+
+
+@pytest.mark.parametrize("text", ["the tokens of a monkey", "a secret: the keyword is the token", "no_key, any-token"])
+def test_words_that_many_texts_have_are_not_worth_a_closer_look(text: str) -> None:
+    assert not SECRETS.may_be_in(json.dumps(text).encode())
