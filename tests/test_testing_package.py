@@ -47,6 +47,8 @@ def test_it_shares_no_code_with_what_it_tests() -> None:
     for file in (Path(__file__).parent.parent / "engine/testing").glob("*.py"):
         if file.name in ("conformance.py", "checks.py", "plugin.py", "walks.py"):  # tests of logs, and of tables
             continue
+        if file.name == "recorder.py":  # what it writes is not compared with what a log keeps
+            continue
         for line in file.read_text("utf-8").splitlines():
             words = line.split()
             if words[:1] in (["from"], ["import"]) and words[1].startswith("looplatch"):

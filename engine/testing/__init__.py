@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from looplatch.testing.conformance import AuditLogConformance
     from looplatch.testing.errors import ScriptError
     from looplatch.testing.exchange import Exchange, ReceivedRequest
+    from looplatch.testing.playbook import read_playbook
+    from looplatch.testing.recorder import Recorder
     from looplatch.testing.rules import refusal
     from looplatch.testing.strategies import scripts
     from looplatch.testing.walks import TableWalk, contexts, events, events_of
@@ -40,6 +42,7 @@ __all__ = [
     "Exchange",
     "FakeClock",
     "ReceivedRequest",
+    "Recorder",
     "ScriptError",
     "ScriptedAPI",
     "TableWalk",
@@ -56,6 +59,7 @@ __all__ = [
     "events_of",
     "failing",
     "raw",
+    "read_playbook",
     "recorded",
     "redacted_thinking",
     "refusal",
@@ -80,6 +84,8 @@ _NAMES_OF_MODULE = {
     "conformance": "AuditLogConformance",
     "errors": "ScriptError",
     "exchange": "Exchange ReceivedRequest",
+    "playbook": "read_playbook",
+    "recorder": "Recorder",
     "rules": "refusal",
     "strategies": "scripts",
     "walks": "TableWalk contexts events events_of",

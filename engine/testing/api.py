@@ -1,9 +1,10 @@
 """The scripted Messages API: what it is asked it keeps, what its script says it answers."""
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 from urllib.parse import unquote
 
 import orjson
@@ -78,6 +79,16 @@ class ScriptedAPI:
         self.counted: list[ReceivedRequest] = []
         self.asked: list[ReceivedRequest] = []
         self.faults: list[Exception] = []
+
+    @classmethod
+    def from_playbook(cls, path: str | os.PathLike[str], **options: Any) -> Self:
+        """The API that plays what a `Recorder` recorded in the file `path`; `options` are those of the class.
+
+        Raises ScriptError where the file is no playbook.
+        """
+        from looplatch.testing.playbook import read_playbook
+
+        return cls(read_playbook(path), **options)
 
     @property
     def requests(self) -> list[ReceivedRequest]:

@@ -1,13 +1,13 @@
 """The scripted API in process: an HTTP transport that streams, below the real SDK client."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import httpx2
 
 from looplatch.testing.exchange import Exchange, Service
-from looplatch.testing.wire import Drop, Send, Wait
+from looplatch.testing.wire import Drop, Send, Step, Wait
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -34,7 +34,8 @@ class _Body(httpx2.AsyncByteStream):
         self._exchange = exchange
         self._request = request
         self._timeout: float | None = request.extensions.get("timeout", {}).get("read")
-        self._steps = list(reversed(exchange.wire.steps))
+        self._steps: Sequence[Step] = exchange.wire.steps
+        self._played = 0
         self._first: Send | None = None
 
     async def open(self) -> None:
@@ -52,7 +53,7 @@ class _Body(httpx2.AsyncByteStream):
         step = self._first
         while step is not None:
             self._exchange.sent(step.data)
-            if not self._steps:
+            if self._played == len(self._steps):
                 self._exchange.end(finished=True)
             yield step.data
             step = await self._next()
@@ -61,11 +62,12 @@ class _Body(httpx2.AsyncByteStream):
     async def aclose(self) -> None:
         """The client has let go; later steps are not played."""
         self._exchange.end(finished=False)
-        self._steps = []
+        self._steps = ()
 
     async def _next(self) -> Send | None:
-        while self._steps:
-            match step := self._steps.pop():
+        while self._played < len(self._steps):
+            self._played += 1
+            match step := self._steps[self._played - 1]:
                 case Send():
                     return step
                 case Wait():

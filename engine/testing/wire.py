@@ -6,7 +6,7 @@ steps in order and know nothing of answers.
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias, assert_never
 
 import orjson
@@ -63,11 +63,14 @@ Step: TypeAlias = Send | Wait | Drop
 
 @frozen(kw_only=True)
 class Wire:
-    """One answer, ready to be played; a `Wait` before the first `Send` holds back the head."""
+    """One answer, ready to be played; a `Wait` before the first `Send` holds back the head.
+
+    steps: may grow while they are played, as long as the last is a `Wait`.
+    """
 
     status: int
     headers: Mapping[str, str]
-    steps: tuple[Step, ...]
+    steps: Sequence[Step]
 
 
 @frozen(kw_only=True)
