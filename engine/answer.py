@@ -165,7 +165,7 @@ class Answer:
             if call is not None and block["id"] != call.id:
                 kept.skeleton["model_id"] = named(call.id)
             if call is not None and block["name"] != call.name:
-                kept.skeleton["model_name"] = named(call.name)
+                kept.skeleton["model_name"] = self._at.journal.name_of(call.name)
             if call is not None and escapes_half_a_pair(call.raw):
                 # The history has the mended text, which can be sent; the log keeps what the model wrote as well.
                 kept.skeleton["raw"] = self._at.journal.keep_value(call.raw).hex

@@ -19,6 +19,7 @@ from looplatch.states.state import State
 from looplatch.tools import Call, Outcome
 
 NOTHING: Mapping[str, Any] = {}
+_LOOKED_AT = 4_096  # characters of it in which a secret is looked for
 _NAME_LIMIT = 256  # characters of a name from outside that a record keeps
 
 
@@ -78,7 +79,7 @@ class Journal:
         skeleton: dict[str, Any] = {"type": named(str(block.get("type"))), "commitment": kept.hex, "bytes": kept.size}
         match skeleton["type"], block:
             case "tool_use" | "server_tool_use" | "mcp_tool_use", {"id": str(id_), "name": str(name)}:
-                skeleton |= {"id": named(id_), "name": named(name)}
+                skeleton |= {"id": named(id_), "name": self.name_of(name)}
                 if (caller := _caller(block)) is not None:
                     skeleton["caller"] = named(caller)
             case "tool_result", {"tool_use_id": str(id_)}:
@@ -86,6 +87,13 @@ class Journal:
             case _:
                 pass
         return skeleton
+
+    def name_of(self, text: str) -> str:
+        """A name that a model wrote, without secrets."""
+        name = mend_surrogates(text[:_LOOKED_AT])
+        if self._secrets is not None and self._secrets.may_be_in(name.encode()):
+            name = str(self._secrets.taken_out(name)[0])
+        return name[:_NAME_LIMIT]
 
     # --- the run
 
@@ -176,7 +184,7 @@ class Journal:
         return self._begin(
             "tool",
             {
-                "name": named(call.name),
+                "name": self.name_of(call.name),
                 "tool_use_id": call.id,
                 "idempotency_key": f"{run}:{call.id}",
                 "access": "read" if call.read_only else "write",

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +11,7 @@ from looplatch.audit.places import place_of
 from looplatch.audit.protocol import AuditLog
 from looplatch.audit.signing import public_key
 from looplatch.expecting import Checkpoint, Watch, with_violation
+from looplatch.states.secrets import Secrets
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
 from looplatch.states.verify.children import Lines
@@ -27,6 +29,7 @@ def verify(
     table: Table = TABLE,
     expect: str | None = None,
     key: str | os.PathLike[str] | PublicKey | None = None,
+    secrets: Secrets | None = None,
 ) -> Report:
     """Judge a log, or the log in a file, by its records, its payloads and the table alone.
 
@@ -35,32 +38,34 @@ def verify(
     table of that time. expect: a checkpoint, as `run.checkpoint()` and the report have it; a log that does not extend
     it was cut, or is another one. key: the PEM file of the public key that the log must be signed with
     (`looplatch[signing]`), or a `PublicKey`; `report.signed` says how far its signatures reach. Without it they are
-    left aside, and the chain is judged all the same. A log without its file of payloads is told so once. Raises
-    UsageError where a file cannot be read, and for a checkpoint or a key that is none.
+    left aside, and the chain is judged all the same. secrets: patterns of your own that must match nothing, neither in
+    records nor in contents, beside those that the run took out by itself; of patterns of its own a log has the digests
+    only, so give them again. A log without its file of payloads is told so once. Raises UsageError where a file cannot
+    be read, and for a checkpoint or a key that is none.
     """
     checked_with = key if key is None or isinstance(key, PublicKey) else public_key(key)
     watch = Watch(None if expect is None else Checkpoint.read(expect), checked_with)
+    judge = partial(verify_lines, table=table, past=known_table, key=checked_with, secrets=secrets)
     if isinstance(log, str | os.PathLike):
         place = place_of(log)
-        absent = place.absent
-        find = None if absent else place.payloads.find
-        lines = watch.passing(place.lines())
-        report = verify_lines(lines, table, find, known_table, _children(place.file), checked_with)
+        absent, kept = place.absent, place.payloads
+        lines, children = watch.passing(place.lines()), _children(place.file)
+        if absent:
+            report = judge(lines, children=children)
+        else:
+            report = judge(lines, children=children, payloads=kept.find, stored=kept.commitments)
         for fault in place.faults():
             report = with_violation(report, "I2", fault.problem, fault.expected, fault.found, line=fault.line)
         if absent and watch.keeps:
             problem = "the file of payloads is absent, so no content could be compared"
             report = with_violation(report, "P3", problem, ", ".join(path.name for path in absent), "nothing", line=1)
-    elif isinstance(log, Log):
-        lines = watch.passing((*log.lines, log.torn) if log.torn else log.lines)
-        report = verify_lines(
-            lines, table, log.payloads.find, known_table, _children(log.file, log.child_logs), checked_with
-        )
     else:
-        lines = watch.passing(log.lines())
-        report = verify_lines(
-            lines, table, log.payloads.find, known_table, _children(log.file, log.children), checked_with
-        )
+        if isinstance(log, Log):
+            lines = watch.passing((*log.lines, log.torn) if log.torn else log.lines)
+            children = _children(log.file, log.child_logs)
+        else:
+            lines, children = watch.passing(log.lines()), _children(log.file, log.children)
+        report = judge(lines, children=children, payloads=log.payloads.find, stored=log.payloads.commitments)
     return watch.compared(report)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import looplatch
 from looplatch import Tool, UsageError
-from looplatch.audit import LogInUse, Secrets, read, redact
+from looplatch.audit import AuditLog, JsonlLog, LogInUse, MemoryLog, Secrets, SqliteLog, read, redact
 from looplatch.cli import main
 from looplatch.recovery.resume.lost import ContentRemoved
 from looplatch.states.record import Kind
@@ -180,3 +180,59 @@ def test_what_cannot_be_deleted_is_refused(tmp_path: Path) -> None:
                 redact(tmp_path / "other.jsonl", 1)
 
     asyncio.run(running())
+
+
+def test_a_name_that_a_model_wrote_is_recorded_without_its_secret(tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    asyncio.run(played([reply(tool_use("t1", SECRET, {})), reply("I see.")], log=log, tools=[TELL]))
+    assert SECRET.encode() not in log.read_bytes()
+    assert MARKED.encode() in log.read_bytes()
+    assert looplatch.verify(log).ok
+
+
+TICKET = "ticket-[0-9]{6}"
+
+
+def test_patterns_of_ones_own_are_looked_for_where_they_are_given(tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    script = [reply(tool_use("ticket-123456", "tell", {})), reply("It is ticket-654321.")]
+    asyncio.run(played(script, log=log, tools=[TELL]))
+    assert looplatch.verify(log).ok
+    report = looplatch.verify(log, secrets=Secrets(own={"ticket": TICKET}))
+    assert {one.invariant for one in report.violations} == {"P1"}
+    told = {one.message for one in report.violations}
+    assert told == {"the record has a secret in it", "a kept payload has a secret in it"}
+    assert "123456" not in str(report)
+    assert "654321" not in str(report)
+    assert looplatch.verify(log, secrets=Secrets(own={"ticket": "ticket-[0-9]{7}"})).ok
+
+
+def test_a_pattern_that_the_run_had_and_nobody_gives_is_asked_for(tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    mine = Secrets(own={"ticket": TICKET})
+    asyncio.run(played([reply("It is ticket-654321.")], log=log, secrets=mine))
+    assert looplatch.verify(log).ok
+    assert looplatch.verify(log, secrets=mine).ok
+    for other in (Secrets(), Secrets(own={"ticket": "ticket-[0-9]{7}"})):
+        report = looplatch.verify(log, secrets=other)
+        assert [(one.invariant, one.line) for one in report.violations] == [("P1", 1)]
+        assert "'ticket'" in str(report)
+
+
+@pytest.mark.parametrize("name", ["run.jsonl", "run.sqlite", None])
+def test_a_content_that_no_record_names_is_judged_too(tmp_path: Path, name: str | None) -> None:
+    """A process died between a content and its record; or somebody put it there."""
+    orphan = b'"It is %b"' % SECRET.encode()
+    log: AuditLog = MemoryLog("r")
+    if name is not None:
+        log = (SqliteLog if name == "run.sqlite" else JsonlLog)(tmp_path / name, "r")
+
+    async def go() -> None:
+        async with scripted(ScriptedAPI([reply("Hello.")])) as loop, loop.run("Go.", log=log) as run:
+            log.keep(orphan)
+            await run
+
+    asyncio.run(go())
+    report = looplatch.verify(log)
+    assert {one.invariant for one in report.violations} == {"P1"}
+    assert SECRET not in str(report)

@@ -58,6 +58,11 @@ class MemoryPayloads:
             return None
         return self._before.find(commitment) if kept is None and self._before is not None else kept
 
+    def commitments(self) -> list[str]:
+        """The commitments of all payloads that are kept."""
+        earlier = () if self._before is None else self._before.commitments()
+        return [one for one in dict.fromkeys((*earlier, *self._kept)) if one not in self._dropped]
+
 
 class FilePayloads:
     """The payloads in the file at `path`, as they stood at the first `find`; none where there is no such file.
@@ -84,6 +89,11 @@ class FilePayloads:
             problem = f"the payloads in {self.path} cannot be read ({error.strerror})"
             raise UsageError("log", problem, "Make the file readable") from error
         return None if kept is None else (bytes.fromhex(kept["salt"].decode()), kept["payload"])
+
+    def commitments(self) -> list[str]:
+        """The commitments of all payloads that are kept. Raises UsageError for an unreadable file."""
+        self.find("")
+        return [one.decode() for one in self._places or ()]
 
     def blank(self, commitment: str, disk: Disk) -> bool:
         """Overwrite the payload where it stands, durably; whether there was one. Raises OSError."""

@@ -1,6 +1,6 @@
 """What a run needs of its audit log, wherever the log is kept."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -39,6 +39,10 @@ class PayloadSource(Protocol):
 
     def find(self, commitment: str) -> tuple[bytes, bytes] | None:
         """The salt and the payload that `commitment` stands for; None where it is not (or no longer) kept."""
+        ...
+
+    def commitments(self) -> Iterable[str]:
+        """The commitments of all payloads that are kept, whether a record names them or not."""
         ...
 
 

@@ -136,6 +136,11 @@ class SegmentPayloads:
         part = self._part_of(commitment)
         return None if part is None else part.find(commitment)
 
+    def commitments(self) -> list[str]:
+        """The commitments of all payloads that are kept. Raises UsageError for an unreadable file."""
+        parts = (*self._parts.values(), *self._unread())
+        return [one for part in parts for one in part.commitments()]
+
     def blank(self, commitment: str, disk: Disk) -> bool:
         """Overwrite the payload where it stands, durably; whether there was one. Raises OSError."""
         part = self._part_of(commitment)

@@ -134,15 +134,27 @@ class SqlitePayloads:
     def find(self, commitment: str) -> tuple[bytes, bytes] | None:
         """The salt and the payload that `commitment` stands for, or None. Raises UsageError for an unreadable file."""
         try:
-            if self._db is None:
-                self._db = _reader(self.path)
-                weakref.finalize(self, self._db.close)
-            found: tuple[bytes, bytes] | None = self._db.execute(
-                "SELECT salt, payload FROM payloads WHERE commitment = ?", (commitment,)
-            ).fetchone()
+            found: tuple[bytes, bytes] | None = (
+                self._reading()
+                .execute("SELECT salt, payload FROM payloads WHERE commitment = ?", (commitment,))
+                .fetchone()
+            )
         except sqlite3.Error as error:
             raise _unreadable(self.path, error, 1) from error
         return found
+
+    def commitments(self) -> list[str]:
+        """The commitments of all payloads that are kept. Raises UsageError for an unreadable file."""
+        try:
+            return [str(one) for (one,) in self._reading().execute("SELECT commitment FROM payloads")]
+        except sqlite3.Error as error:
+            raise _unreadable(self.path, error, 1) from error
+
+    def _reading(self) -> sqlite3.Connection:
+        if self._db is None:
+            self._db = _reader(self.path)
+            weakref.finalize(self, self._db.close)
+        return self._db
 
 
 def stored_lines(path: Path, count: int = -1, *, after: int = 0) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import orjson
 
+from looplatch.states.secrets import Secrets
 from looplatch.states.state import State
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
@@ -20,8 +21,9 @@ from looplatch.states.verify.effects import Effects
 from looplatch.states.verify.findings import Findings, Report, Status, Violation
 from looplatch.states.verify.history import History
 from looplatch.states.verify.moves import Moves
-from looplatch.states.verify.payloads import Kept, Source
+from looplatch.states.verify.payloads import Kept, Source, Stored, nothing_stored
 from looplatch.states.verify.plan import plan_of
+from looplatch.states.verify.privacy import Privacy
 from looplatch.states.verify.saying import Saying
 from looplatch.states.verify.shapes import Shapes
 from looplatch.states.verify.signatures import PublicKey, Signatures
@@ -42,6 +44,8 @@ def verify_lines(
     past: Past = no_past,
     children: Lines = no_children,
     key: PublicKey | None = None,
+    secrets: Secrets | None = None,
+    stored: Stored = nothing_stored,
 ) -> Report:
     """Judge a log, given as its lines, each with its newline.
 
@@ -50,14 +54,22 @@ def verify_lines(
     links are compared with the records of their calls; `key` checks the signatures of the seal and of checkpoints,
     which are left aside without it. A last line that a crash tore off is no violation; the report
     says how long it is. Never raises for what stands in the lines; what `lines`, `payloads` or `past` raise passes
-    through.
+    through. secrets: patterns that must match nothing, beside those that the run takes out by itself. stored: the
+    commitments of all payloads, so that those are judged, too, which no record names.
     """
-    return _Verifier(table, payloads, past, children, key).run(lines)
+    return _Verifier(table, payloads, past, children, key, secrets, stored).run(lines)
 
 
 class _Verifier:
     def __init__(
-        self, table: Table, payloads: Source | None, past: Past, children: Lines, key: PublicKey | None
+        self,
+        table: Table,
+        payloads: Source | None,
+        past: Past,
+        children: Lines,
+        key: PublicKey | None,
+        secrets: Secrets | None,
+        stored: Stored,
     ) -> None:
         self._findings = Findings()
         self._tables = Tables(table, past)
@@ -67,7 +79,8 @@ class _Verifier:
         self._effects: Effects | None = None
         self._edits = Edits(self._findings)
         self._claims: Claims | None = None
-        self._kept = Kept(self._findings, payloads)
+        self._privacy = Privacy(self._findings, secrets)
+        self._kept = Kept(self._findings, self._privacy, payloads, stored)
         self._saying = Saying(self._findings)
         self._shapes = Shapes(self._findings)
         self._children = Children(self._findings, children)
@@ -89,7 +102,7 @@ class _Verifier:
 
     def run(self, lines: Iterable[bytes]) -> Report:
         chain, read, check, judges = self._chain, self._chain.read, self._shapes.check, self._judges()
-        keeps = self._kept.check if self._kept.has_source else None
+        keeps, look = self._kept.check if self._kept.has_source else None, self._privacy.check_record
         held: bytes | None = None  # a line without a newline: torn, if it is the last
         for line in lines:
             if held is not None:
@@ -107,6 +120,7 @@ class _Verifier:
                 continue
             try:
                 check(record)
+                look(record)
                 judge = judges.get(record["kind"])
                 if judge is not None:
                     judge(record, effects)
@@ -141,6 +155,7 @@ class _Verifier:
     def _check_end(self) -> None:
         chain, moves = self._chain, self._moves
         chain.end()
+        self._privacy.flush()
         self._kept.end()
         self._signatures.end()
         if chain.count == 0:
@@ -167,6 +182,8 @@ class _Verifier:
             self._moves.begin(record["limits"])
             check_genesis(self._findings, record)
             self._kept.begin(record)
+            self._privacy.configure(record)
+            self._privacy.check_record(record)
             self._signatures.begin(record)
             self._claims = Claims(self._findings, record)
             self._effects = Effects(self._findings, record["run"], record)
@@ -245,7 +262,7 @@ class _Verifier:
         self._edits.claim(record)
         self._signatures.claim(record)
         if "secrets" in record:
-            self._kept.configure(record)
+            self._privacy.configure(record)
         self._saying.claim()
         effects.resume(record)
         self._history.resume()

@@ -1,30 +1,40 @@
 """Payloads: each kept one is what its record committed to, and each that is gone has its tombstone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-import orjson
-
 from looplatch.states.record import commitment
-from looplatch.states.secrets import KNOWN_VERSION, SECRETS
 from looplatch.states.verify.findings import Findings
-from looplatch.states.verify.values import is_object
+from looplatch.states.verify.privacy import Privacy
 
 Source = Callable[[str], tuple[bytes, bytes] | None]
 """Finds the salt and the payload of a commitment; None where they are not kept."""
+
+Stored = Callable[[], Iterable[str]]
+"""Tells the commitments of all payloads that are kept."""
+
+
+def nothing_stored() -> tuple[str, ...]:
+    """Which payloads are kept is not known."""
+    return ()
+
 
 _BLOCKS: Final = ("blocks", "unfinished")
 _NAMES: Final = ("result", "reason", "edited")  # fields that are a commitment
 
 
 class Kept:
-    """Compares what records commit to with the payload store. `source`: None where there is none to look at."""
+    """Compares what records commit to with the payload store.
 
-    def __init__(self, findings: Findings, source: Source | None) -> None:
+    source: None where there is none to look at. stored: the commitments of all that is there, named by a record or not.
+    """
+
+    def __init__(self, findings: Findings, privacy: Privacy, source: Source | None, stored: Stored) -> None:
         self._findings = findings
+        self._privacy = privacy
         self._source = source
+        self._stored = stored
         self._keeps = False
-        self._clean = False  # whether no secret that is known may be in a payload
         self._sizes: dict[str, int] = {}  # of the payloads that were looked at
         self._missing: dict[str, tuple[int, int | None]] = {}  # commitments, and the line and number of the record
         self._buried: dict[str, tuple[int, int | None]] = {}  # what tombstones are for, and their line and number
@@ -37,12 +47,6 @@ class Kept:
     def begin(self, genesis: dict[str, Any]) -> None:
         """The run says whether it keeps payloads."""
         self._keeps = genesis.get("payloads") == "keep"
-        self.configure(genesis)
-
-    def configure(self, record: dict[str, Any]) -> None:
-        """The genesis, or a claim, says which secrets are taken out of contents before they are kept."""
-        configured = record.get("secrets")
-        self._clean = is_object(configured) and configured.get("known") == KNOWN_VERSION
 
     def check(self, record: dict[str, Any]) -> None:
         """Every payload that a record commits to."""
@@ -72,24 +76,13 @@ class Kept:
             if self._keeps:
                 self._missing.setdefault(named, (findings.line, findings.seq))
             return
-        if self._clean and known is None:
-            self._check_secrets(named, kept[1])
+        if known is None:
+            self._privacy.check_payload(named, kept[1])
         found, long = commitment(*kept), len(kept[1])
         self._sizes[named] = long
         if found != named or size not in (None, long):
             wanted = named if size is None else f"{named}, {size} bytes"
             findings.add("P2", "a kept payload is not the one committed to", wanted, f"{found}, {long} bytes")
-
-    def _check_secrets(self, named: str, payload: bytes) -> None:
-        """Nobody says where the secret is, nor what: a report is for other eyes."""
-        if not SECRETS.may_be_in(payload):
-            return
-        try:
-            _, kinds = SECRETS.taken_out(orjson.loads(payload))
-        except orjson.JSONDecodeError:  # an integer that this parser does not take, or no JSON, which P2 tells
-            return
-        if kinds:
-            self._findings.add("P1", "a kept payload has a secret in it", f"none in {named}", ", ".join(kinds))
 
     def bury(self, record: dict[str, Any]) -> None:
         """A tombstone: a payload was deleted."""
@@ -100,8 +93,10 @@ class Kept:
             self._buried[named] = (self._findings.line, self._findings.seq)
 
     def end(self) -> None:
-        """No more records come: what is gone must have its tombstone by now."""
+        """No more records come: what no record names is looked at, and what is gone must have its tombstone by now."""
         findings = self._findings
+        for named in () if self._source is None else self._stored():
+            self._check_one(named, None)
         for wanted, (line, seq) in self._buried.items():
             if self._source is not None and self._source(wanted) is not None:
                 findings.line, findings.seq = line, seq
