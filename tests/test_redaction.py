@@ -236,3 +236,32 @@ def test_a_content_that_no_record_names_is_judged_too(tmp_path: Path, name: str 
     report = looplatch.verify(log)
     assert {one.invariant for one in report.violations} == {"P1"}
     assert SECRET not in str(report)
+
+
+def test_what_was_torn_off_and_moved_aside_is_deleted_too(tmp_path: Path) -> None:
+    """The text was begun before a crash and written anew after it; of another text nothing is touched."""
+    log = tmp_path / "run.jsonl"
+    asyncio.run(played([reply("The answer is 42.")], log=log))
+    seq = first(log, kind="message", role="assistant")
+    named = read(log).records[seq]["blocks"][0]["commitment"]
+    head = b'{"commitment":"%b","salt":"%b","payload":'
+    found = read(log).payloads.find(named)
+    assert found is not None
+    begun = found[1][: found[1].index(b"42")]
+    aside = {
+        "run.payloads.1.torn": head % (b"0" * 64, b"1" * 32) + begun,
+        "run.payloads.2.torn": head % (named.encode(), b"1" * 32) + b'"what it said, in part',
+        "run.payloads.3.torn": head % (b"0" * 64, b"1" * 32) + b'"another',
+        "run.payloads.4.torn": b'{"commitment":"00',
+    }
+    for name, data in aside.items():
+        (tmp_path / name).write_bytes(data)
+    assert redact(log, seq).commitments == (named,)
+    left = {name: (tmp_path / name).read_bytes() for name in aside}
+    assert {name: data.strip() for name, data in left.items()} == {
+        **aside,
+        "run.payloads.1.torn": b"",
+        "run.payloads.2.torn": b"",
+    }
+    assert [len(data) for data in left.values()] == [len(data) for data in aside.values()]
+    assert looplatch.verify(log).ok

@@ -16,6 +16,7 @@ from looplatch.audit.segmented import SegmentedLog
 from looplatch.audit.segments import Fault, SegmentPayloads, faults_of, first_of, lines_of, segments_of
 from looplatch.audit.sqlite import SqliteLog
 from looplatch.audit.sqlitefile import SqlitePayloads, stored_lines
+from looplatch.audit.torn import torn_beside
 from looplatch.states.errors import UsageError
 
 _LONGEST_CHECKPOINT: Final = 1_024  # bytes
@@ -42,6 +43,11 @@ class Place(Protocol):
     @property
     def absent(self) -> tuple[Path, ...]:
         """The files of payloads that should be there, and are not."""
+        ...
+
+    @property
+    def torn(self) -> tuple[Path, ...]:
+        """The files into which contents were moved that a crash had torn off."""
         ...
 
     def faults(self) -> tuple[Fault, ...]:
@@ -77,6 +83,11 @@ class JsonlPlace:
         """See `Place`."""
         beside = (payloads_of(path) for path in segments_of(self.file))
         return tuple(path for path in beside if not path.exists())
+
+    @property
+    def torn(self) -> tuple[Path, ...]:
+        """See `Place`."""
+        return torn_beside(payloads_of(path) for path in segments_of(self.file))
 
     def faults(self) -> tuple[Fault, ...]:
         """See `Place`."""
@@ -127,6 +138,11 @@ class SqlitePlace:
     @property
     def absent(self) -> tuple[Path, ...]:
         """See `Place`: they are in the same file."""
+        return ()
+
+    @property
+    def torn(self) -> tuple[Path, ...]:
+        """See `Place`: a transaction is whole, or is not there."""
         return ()
 
     def faults(self) -> tuple[Fault, ...]:
