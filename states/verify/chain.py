@@ -58,17 +58,17 @@ class Chain:
         self.count += 1
         findings.line = self.count
         findings.seq = None
-        body = line[:-1]
+        body, problem = line[:-1], "no newline"
         record: Any = None
-        if line[-1:] != b"\n":
-            problem = "no newline"
-        else:
+        if line[-1:] == b"\n":
             try:
                 record = orjson.loads(body)
-                problem = f"a {type(record).__name__}"
             except orjson.JSONDecodeError as error:
                 problem = f"not JSON: {error}"
-        if not is_object(record):
+            else:
+                problem = ""
+        if record.__class__ is not dict:
+            problem = problem or f"a {type(record).__name__}"
             findings.add("I4", "the line is no record", "one JSON object and a newline", problem)
             self._lose()
             return None
