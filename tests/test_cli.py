@@ -19,7 +19,7 @@ from looplatch.testing import ScriptedAPI, error, reply, text, thinking, tool_us
 from looplatch.verification import verify
 
 TWO_TURNS = [
-    reply("I look.", tool_use("toolu_1", "read", {"path": "a.txt"})),
+    reply("I look.", tool_use("toolu_1", "read", {"file_path": "a.txt"})),
     reply(thinking("Hm."), text("It says \x1b[31mhello\x1b[0m.", pieces=4)),
 ]
 
@@ -78,7 +78,7 @@ def test_run_shows_text_tools_and_states(ask: Ask, monkeypatch: pytest.MonkeyPat
         "I look.",
         "[stream -> decide] ModelResponded",
         "[decide -> orchestrate] ToolsRequested",
-        "= read path='a.txt': 5 characters: hello",
+        "= read file_path='a.txt': 5 characters: hello",
         "[orchestrate -> prepare] ToolsAnswered, next_turn",
         "[prepare -> stream] ContextReady",
         "Hm.",
@@ -91,7 +91,7 @@ def test_run_shows_text_tools_and_states(ask: Ask, monkeypatch: pytest.MonkeyPat
     ]
     assert shown[12].startswith("success: answered, 2 turns, ")
     tools = [line for line in lines if line.startswith((">", "<"))]
-    assert tools == ["> read path='a.txt'", "< read path='a.txt': answered"]
+    assert tools == ["> read file_path='a.txt'", "< read file_path='a.txt': answered"]
     assert verify("run.jsonl").ok
     assert [request.body["model"] for request in api.requests] == ["m-1", "m-1"]
     api.check_played()
@@ -121,7 +121,7 @@ def test_run_prints_one_message_a_line_as_json(ask: Ask, monkeypatch: pytest.Mon
         "message_id": "msg_000001",
         "model": "claude-sonnet-5",
         "parent_tool_use_id": None,
-        "content": [{"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.txt"}}],
+        "content": [{"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"file_path": "a.txt"}}],
     }
     (user,) = [message for message in messages if message["type"] == "user"]
     assert user["content"] == [

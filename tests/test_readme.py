@@ -24,7 +24,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def test_the_example_runs_as_it_stands(readme: str, tmp_path: Path) -> None:
-    (example,) = blocks(readme, "python")
+    example, _ = blocks(readme, "python")
     assert len(example.splitlines()) <= 22
     api = ScriptedAPI(
         [
@@ -57,6 +57,16 @@ def test_the_example_runs_as_it_stands(readme: str, tmp_path: Path) -> None:
         "Rome: 21 degrees, clear",
     ]
     api.check_played()
+
+
+def test_the_example_of_a_test_needs_no_model(readme: str, tmp_path: Path) -> None:
+    example, kit = blocks(readme, "python")
+    tool, _, _ = example.partition("async def main")
+    asked = "async def ask() -> None:\n    print((await loop.run('Is it warm?')).result)\n\nasyncio.run(ask())\n"
+    ended = subprocess.run(
+        [sys.executable, "-Ic", f"{tool}\n{kit}\n{asked}"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr, ended.stdout) == (0, "", "It is warm in Rome.\n")
 
 
 def test_the_diagram_is_the_rendered_one(readme: str, root: Path) -> None:

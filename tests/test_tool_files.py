@@ -193,7 +193,7 @@ def test_whoever_swaps_a_folder_for_a_link_gets_nothing_out_and_nothing_in(insid
 def test_files_are_listed_newest_first_without_links_and_caches(inside: Path) -> None:
     for number, name in enumerate(["a.txt", "sub/b.txt", "sub/deep/c.py"]):
         os.utime(inside / name, (number, number))
-    for name in (".git", "node_modules", "__pycache__"):
+    for name in (".git", "node_modules", "__pycache__", ".venv", "product.egg-info"):
         (inside / name).mkdir()
         (inside / name / "x").write_text("x")
     listing = Folder(inside).files()
@@ -202,7 +202,14 @@ def test_files_are_listed_newest_first_without_links_and_caches(inside: Path) ->
     assert [entry.size for entry in listing.entries] == [1, 1, 1]
     assert [entry.path for entry in Folder(inside).files("good_link").entries] == ["sub/deep/c.py", "sub/b.txt"]
     everything = Folder(inside).files(skips=lambda name: name == "sub")
-    assert {entry.path for entry in everything.entries} == {"a.txt", ".git/x", "node_modules/x", "__pycache__/x"}
+    assert {entry.path for entry in everything.entries} == {
+        "a.txt",
+        ".git/x",
+        "node_modules/x",
+        "__pycache__/x",
+        ".venv/x",
+        "product.egg-info/x",
+    }
 
 
 def test_a_listing_of_no_folder_is_refused(inside: Path) -> None:

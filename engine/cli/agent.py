@@ -5,11 +5,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from looplatch.demo.folder_tools import folder_tools
 from looplatch.hooks import Allow, Ask, Deny, Hooks, ToolCallContext
 from looplatch.loop import Loop
 from looplatch.model import default_client
 from looplatch.states.errors import UsageError
+from looplatch.tools.agent.reading import read_tool
+from looplatch.tools.agent.searching import glob_tool, grep_tool
 from looplatch.tools.agent.toolset import TIMEOUT_S
 from looplatch.tools.agent.writing import edit_tool, write_tool
 from looplatch.tools.files import Folder
@@ -29,7 +30,7 @@ async def agent(model: str, folder: Path | None, asking: Asks) -> AsyncGenerator
     tools: list[Any] = []
     if folder is not None:
         where = Folder(folder)
-        tools = [*folder_tools(folder), write_tool(where, TIMEOUT_S), edit_tool(where, TIMEOUT_S)]
+        tools = [make(where, TIMEOUT_S) for make in (glob_tool, grep_tool, read_tool, write_tool, edit_tool)]
     try:
         client = default_client()
     except UsageError as error:

@@ -15,7 +15,10 @@ from looplatch.tools.files.listing import Listing, listed
 
 __all__ = ["Folder", "PathRefused", "State"]
 
-_SKIPPED: Final = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules"})
+_VERSIONS: Final = frozenset({".git", ".hg", ".svn"})
+_INSTALLED: Final = frozenset({"node_modules", ".venv", "venv", ".tox", ".nox", "site-packages"})
+_CACHES: Final = frozenset({"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis"})
+_SKIPPED: Final = _VERSIONS | _INSTALLED | _CACHES
 _MAX_NAME: Final = 100  # characters of a name that its temporary file takes over
 
 
@@ -43,7 +46,7 @@ class State:
 
 
 def _skips(name: str) -> bool:
-    return name in _SKIPPED
+    return name in _SKIPPED or name.endswith(".egg-info")
 
 
 class Folder:
