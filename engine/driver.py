@@ -54,6 +54,18 @@ class Driver:
             self.send(event)
         self._commands.extendleft(reversed(first))
 
+    def stop_after_turn(self, asked: bool = True) -> None:
+        """Whether the run is to end after the current turn."""
+        self.performer.stop_asked = asked
+
+    def say_next(self, texts: Sequence[str]) -> None:
+        """Say texts to the model at the next turn."""
+        self.performer.unsent += texts
+
+    def stop_tools(self) -> None:
+        """Ask all tools to end, now."""
+        self.performer.stop_tools()
+
     @property
     def context(self) -> Context:
         """The run's context as it is now."""

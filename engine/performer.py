@@ -98,36 +98,35 @@ class Performer:
 
     def begin(self, command: Command, context: Context, event: Event) -> Step | None:
         """Begin a command. Returns the step to take until it is answered; None when it is done already."""
-
         match command:
             case do.FitContext():
-                return partial(self._fit_context, context, event)
+                return partial(self._fit_context, context)
             case do.CallModel():
                 return self._call_model(context, event).step
             case do.ReadStopReason():
-                return partial(self._read_stop_reason, context, event)
+                return partial(self._read_stop_reason, context)
             case do.WriteSummary():
-                return partial(self._write_summary, context, event)
+                return partial(self._write_summary, context)
             case do.Summarise():
-                return partial(self._summarise, context, event)
+                return partial(self._summarise, context)
             case do.DrainCollapses():
                 self.compressor.drain()
             case do.RunStopHooks():
-                return partial(self._run_stop_hooks, context, event)
+                return partial(self._run_stop_hooks, context)
             case do.AnswerCalls():
                 self._current().calls.release()
-                return partial(self._answer_calls, context, event)
+                return partial(self._answer_calls, context)
             case do.AwaitApproval():
                 if self._current().calls.interrupting is not None:
                     return self._deny
                 self.suspended = True
             case do.NameTrouble():
-                return partial(self._name_trouble, context, event)
+                return partial(self._name_trouble, context)
             case do.Sleep():
                 self._announce_retry(context, event)
                 if context.fallback and not self._fell_back:
                     self._fall_back()
-                return partial(self._sleep, context, event)
+                return partial(self._sleep, event)
             case do.AskToGoOn():
                 if self.answer is not None:
                     self.answer.keep_spoken()
@@ -144,7 +143,7 @@ class Performer:
 
     # --- prepare
 
-    async def _fit_context(self, context: Context, event: Event) -> Event:
+    async def _fit_context(self, context: Context) -> Event:
         self.answer = None
         if self.unsent and context.reason is Continue.NEXT_TURN and self._at.history.last_role == "user":
             said, self.unsent = self.unsent, []
@@ -152,10 +151,10 @@ class Performer:
                 self._at.say_text(text, origin="send")
         return await self.compressor.fit(context)
 
-    async def _write_summary(self, context: Context, event: Event) -> Event:
+    async def _write_summary(self, context: Context) -> Event:
         return await self.compressor.write(context)
 
-    async def _summarise(self, context: Context, event: Event) -> Event:
+    async def _summarise(self, context: Context) -> Event:
         return await self.compressor.summarise(context)
 
     # --- stream
@@ -195,7 +194,7 @@ class Performer:
 
     # --- decide
 
-    async def _read_stop_reason(self, context: Context, event: Event) -> Event:
+    async def _read_stop_reason(self, context: Context) -> Event:
         answer = self._current()
         await show_response(self._at, context, answer)
         calls, begun = len(answer.calls.asked), len(answer.calls.begun)
@@ -212,7 +211,7 @@ class Performer:
             return kind(begun=begun)  # pyright: ignore[reportCallIssue]
         return kind()
 
-    async def _run_stop_hooks(self, context: Context, event: Event) -> Event:
+    async def _run_stop_hooks(self, context: Context) -> Event:
         said, self._said = self._said, ()
         new_tokens = context.output_tokens - self._outputs
         verdict = await ask_stop_hooks(self._at, context, self.text or "", new_tokens, said)
@@ -222,7 +221,7 @@ class Performer:
 
     # --- orchestrate
 
-    async def _answer_calls(self, context: Context, event: Event) -> Event | None:
+    async def _answer_calls(self, context: Context) -> Event | None:
         answer = self._current()
         if not await answer.calls.settle():
             return None
@@ -264,7 +263,7 @@ class Performer:
 
     # --- recover
 
-    async def _name_trouble(self, context: Context, event: Event) -> Event:
+    async def _name_trouble(self, context: Context) -> Event:
         if context.trouble is TroubleKind.OVERFLOW:
             self.error = self.error or "the prompt does not fit the model's window"
         new_tokens = context.output_tokens - self._outputs
@@ -279,7 +278,7 @@ class Performer:
             )
         )
 
-    async def _sleep(self, context: Context, event: Event) -> Event:
+    async def _sleep(self, event: Event) -> Event:
         delay = cast("on.TroubleNamed", event).delay_ms
         journal = self._at.journal
         begin = journal.sleep_begins(delay)

@@ -3,7 +3,7 @@
 import asyncio
 import warnings
 import weakref
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Any, Self
 
@@ -67,7 +67,7 @@ class Run:
                 try:
                     driver = self._driver or self._start()
                     if self._deadline_ns is not None and self._plan.clock.monotonic_ns() >= self._deadline_ns:
-                        self.interrupt(on.DeadlinePassed())  # the timer may be late where the loop was kept busy
+                        self._cut_off(on.DeadlinePassed())  # the timer may be late where the loop was kept busy
                     if self._interrupt is not None or driver.idle:
                         await self._end(self._interrupt)
                     else:
@@ -127,15 +127,15 @@ class Run:
         """
         loop = self._loop
         if loop is None or loop is _current_loop():
-            self.interrupt(on.RunAborted())
+            self._cut_off(on.RunAborted())
         elif not loop.is_closed():
-            loop.call_soon_threadsafe(self.interrupt, on.RunAborted())
+            loop.call_soon_threadsafe(self._cut_off, on.RunAborted())
 
     def stop(self) -> None:
         """End the run after the current turn: its tools finish and are answered, and no other request is sent."""
         self._stop_asked = True
         if self._driver is not None:
-            self._driver.performer.stop_asked = True
+            self._driver.stop_after_turn()
 
     def send(self, text: str) -> None:
         """Say a text to the model: it joins the results of the next turn. What could not be said is in the result.
@@ -146,8 +146,10 @@ class Run:
             raise UsageError("text", f"{text!r:.200} says nothing", "Give a str that does")
         if self._ended.is_set() or self._closed:
             raise UsageError("run", "it has ended", "Go on with loop.run(run.messages and a new user message)")
-        unsent = self._unsent if self._driver is None else self._driver.performer.unsent
-        unsent.append(text)
+        if self._driver is None:
+            self._unsent.append(text)
+        else:
+            self._driver.say_next([text])
 
     def tee(self, n: int = 2, *, max_buffer: int = 64) -> tuple[Branch, ...]:
         """Consume the run by `n` consumers, each of which sees every message.
@@ -163,7 +165,7 @@ class Run:
             return
         if self._ended.is_set():
             return
-        self.interrupt(on.RunClosed())
+        self._cut_off(on.RunClosed())
         puller = self._puller
         if puller is None:
             await self._end(self._interrupt or on.RunClosed())
@@ -231,12 +233,14 @@ class Run:
             except BaseException:
                 self._closed = True
                 raise
-            self._driver.performer.stop_asked = self._stop_asked
-            self._driver.performer.unsent += self._unsent
+            self._driver.stop_after_turn(self._stop_asked)
+            self._driver.say_next(self._unsent)
             if (deadline := self._opening.deadline_s) is not None:
                 self._deadline_ns = self._plan.clock.monotonic_ns() + int(deadline * 1_000_000_000)
                 self._driver.at.budget.deadline_ns = self._deadline_ns
-                self._timer = self._plan.clock.call_later(deadline, partial(_pass_deadline, weakref.ref(self)))
+                self._timer = self._plan.clock.call_later(
+                    deadline, partial(_call, weakref.WeakMethod(self._pass_deadline))
+                )
         return self._driver
 
     def rest(self) -> Iterator[Message]:
@@ -247,16 +251,19 @@ class Run:
     def _handed_out(self) -> Message | None:
         return None if self._driver is None else self._driver.at.outbox.pop()
 
-    def interrupt(self, event: Event) -> None:
+    def _cut_off(self, event: Event) -> None:
         """End the run by an event from outside: the tools at once, the move at the next pull. The first one counts."""
         if self._ending is not None or self._interrupt is not None:
             return
         self._interrupt = event
         if self._driver is not None:
-            self._driver.performer.stop_tools()
+            self._driver.stop_tools()
         if self._puller is not None and self._puller is not _current_task() and not self._woken:
             self._woken = True
             self._puller.cancel()
+
+    def _pass_deadline(self) -> None:
+        self._cut_off(on.DeadlinePassed())
 
     async def _end(self, event: Event | None) -> None:
         """End the run by `event`, or (None) after its last move. Cancelled meanwhile, it does that all the same."""
@@ -264,7 +271,7 @@ class Run:
             return  # it could not be opened: there is nothing to end
         if self._ending is None:
             if event is not None:
-                self._driver.performer.stop_tools()  # before another one can start
+                self._driver.stop_tools()  # before another one can start
             self._ending = asyncio.ensure_future(self._end_now(self._driver, event))
         await _undisturbed(self._ending)
 
@@ -292,9 +299,10 @@ def _not_begun() -> UsageError:
     return UsageError("run", "it was closed, or failed, before it began", "Start another one")
 
 
-def _pass_deadline(run: "weakref.ref[Run]") -> None:
-    if (alive := run()) is not None:
-        alive.interrupt(on.DeadlinePassed())
+def _call(method: "weakref.WeakMethod[Callable[[], None]]") -> None:
+    """Call a method of a run, unless nobody holds the run any more."""
+    if (alive := method()) is not None:
+        alive()
 
 
 def _close_abandoned(driver: Driver) -> None:

@@ -4,6 +4,7 @@ What its tools did is counted in a file beside the log, since nothing else outli
 """
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import attrs
@@ -21,6 +23,8 @@ from looplatch.testing import Answer, FakeClock, ScriptedAPI, error, reply, text
 from tests.playing import ANYTHING, MODEL
 
 ASKING = [Rule("ask", "write"), Rule("ask", "put")]
+# A killed process takes nothing along that the operating system has: no record has to wait for the disk.
+SETTINGS: dict[str, Any] = {"clock": FakeClock(), "jitter": lambda: 0.0, "durability": "none"}
 ROOT = Path(__file__).resolve().parent.parent
 
 # A read that starts midway and a write after it; an overload; an answer that is cut by max_tokens after a read has
@@ -86,7 +90,7 @@ def done(folder: Path) -> list[str]:
 async def played(folder: Path, script: Sequence[Answer], *, resume: bool, disk: Disk | None = None) -> ResultMessage:
     """Run, or resume, the log in `folder` to its end."""
     async with ScriptedAPI(script).client() as client:
-        loop = Loop(model=MODEL, client=client, clock=FakeClock(), jitter=lambda: 0.0, tools=tools(folder))
+        loop = Loop(model=MODEL, client=client, tools=tools(folder), **SETTINGS)
         if disk is not None:
             loop.plan = attrs.evolve(loop.plan, disk=disk)
         path = folder / "run.jsonl"
@@ -112,7 +116,7 @@ def answer_of_parent(body: dict[str, Any]) -> Answer:
 
 async def nested(folder: Path, *, resume: bool, approvals: Any = None, disk: Disk | None = None, **options: Any) -> Any:
     """Run, or resume, the log in `folder`, with a sub-agent; both write to the disk. `options` are the sub-agent's."""
-    given: dict[str, Any] = {"model": MODEL, "clock": FakeClock(), "jitter": lambda: 0.0}
+    given: dict[str, Any] = {"model": MODEL, **SETTINGS}
     async with ScriptedAPI(answer_of_child).client() as inner, ScriptedAPI(answer_of_parent).client() as outer:
         helper = Loop(client=inner, tools=tools(folder), **given, **options)
         if disk is not None:
@@ -164,9 +168,10 @@ class Killer:
 
 def serve() -> None:
     """Fork for each line of the input, and say how each child ended."""
-    import anthropic  # so that no child has to
-
-    assert anthropic
+    with TemporaryDirectory() as folder:  # what the first run loads and builds, no child has to
+        asyncio.run(played(Path(folder), SCRIPT, resume=False))
+    gc.collect()
+    gc.freeze()
     for line in sys.stdin:
         child = os.fork()
         if not child:

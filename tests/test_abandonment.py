@@ -103,7 +103,8 @@ def ours() -> Counter[str]:
     counted: Counter[str] = Counter()
     for thing in gc.get_objects():
         kind = cast("type[object]", type(thing))
-        if kind.__module__.startswith(("looplatch", "_asyncio", "asyncio", "tests")) or kind.__name__ in (
+        module: object = kind.__module__  # of a class that is being made, a descriptor
+        if str(module).startswith(("looplatch", "_asyncio", "asyncio", "tests")) or kind.__name__ in (
             *("coroutine", "async_generator", "frame", "traceback", "generator", "TextIOWrapper", "FileIO"),
         ):
             counted[f"{kind.__module__}.{kind.__name__}"] += 1

@@ -163,10 +163,10 @@ class _Player:
     def _prepare(self, driver: Driver, coming: Record) -> None:
         """Bring from outside what came to the recorded run before this move."""
         self._clock.show(coming)
-        driver.performer.stop_asked = object_in(coming, "fields").get("stop_asked") is True
+        driver.stop_after_turn(object_in(coming, "fields").get("stop_asked") is True)
         for record in self._part.before(coming):
             if record.kind is Kind.MESSAGE and record.get("origin") == "send":
-                driver.performer.unsent += [self._contents.text([block]) for block in list_in(record, "blocks")]
+                driver.say_next([self._contents.text([block]) for block in list_in(record, "blocks")])
             elif record.kind is Kind.EFFECT_END and record["class"] in ("note", "tool") and "usage" in record.data:
                 driver.at.budget.add(cast("dict[str, int]", record["usage"]))
 
