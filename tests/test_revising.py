@@ -53,7 +53,9 @@ def edits_of(draw: Callable[[st.SearchStrategy[Any]], Any], messages: list[Messa
             case "thinking":
                 new = [block for block in content if block["type"] not in ("thinking", "redacted_thinking")]
             case "blocks":
-                new = [one for block in content for one in CHANGES[draw(st.sampled_from([*CHANGES]))](block)]
+                changed = draw(st.integers(0, len(content) - 1))  # one of them: the others are the very same
+                new = [*content[:changed], *CHANGES[draw(st.sampled_from([*CHANGES]))](content[changed])]
+                new += content[changed + 1 :]
             case "role":
                 other = "user" if message["role"] == "assistant" else "assistant"
                 edits.append(Edit(start=place, stop=place + 1, messages=({**message, "role": other},)))
@@ -82,10 +84,11 @@ def test_the_problems_of_an_edit_are_those_of_the_edited_history(
     assert list(edit_problems(messages, edits)) == found
 
 
+A, B, HM, QUICK = call("a"), call("b"), thinking("hm"), text("Quick.")
 HISTORY = [
     user("Go."),
-    assistant(thinking("hm"), call("a"), call("b")),
-    user(result("a"), result("b"), text("Quick.")),
+    assistant(HM, A, B),
+    user(result("a"), result("b"), QUICK),
     assistant("Done."),
     user("More."),
 ]
@@ -94,17 +97,20 @@ HISTORY = [
 @pytest.mark.parametrize(
     ("place", "new", "problem"),
     [
-        (2, user(result("b"), result("a"), text("Quick.")), None),
-        (2, user(result("a", "x"), result("b", "y"), text("Quick.")), None),
-        (2, user(result("a", "", is_error=True), result("b"), text("Quick.")), "must say something"),
-        (2, user(result("a", [picture()], is_error=True), result("b"), text("Quick.")), "nothing but text"),
-        (2, user(result("a", [text("")]), result("b"), text("Quick.")), "must not be empty"),
-        (2, user(result("a"), text("Quick.")), "without a tool_result"),
-        (2, user(result("a"), text("Quick."), result("b")), "before all other content"),
-        (2, user(result("a"), result("c"), text("Quick.")), "which no tool_use before it asks for"),
-        (1, assistant(call("a"), call("b")), None),
-        (1, assistant(thinking("hm"), call("a")), "which no tool_use before it asks for"),
-        (1, assistant({**thinking("hm"), "signature": ""}, call("a"), call("b")), "without its signature"),
+        (2, user(result("b"), result("a"), QUICK), None),
+        (2, user(result("a", "x"), result("b", "y"), QUICK), None),
+        (2, user(result("a", "", is_error=True), result("b"), QUICK), "must say something"),
+        (2, user(result("a", [picture()], is_error=True), result("b"), QUICK), "nothing but text"),
+        (2, user(result("a", [text("")]), result("b"), QUICK), "must not be empty"),
+        (2, user(result("a"), QUICK), "without a tool_result"),
+        (2, user(result("a"), QUICK, result("b")), "before all other content"),
+        (2, user(result("a"), result("c"), QUICK), "which no tool_use before it asks for"),
+        (2, user(result("a"), result("b")), None),
+        (1, assistant(A, B), None),
+        (1, assistant(A), "which no tool_use before it asks for"),
+        (1, user(A, B), "belongs in a message of the assistant's"),
+        (1, assistant(HM, A), "which no tool_use before it asks for"),
+        (1, assistant({**HM, "signature": ""}, A, B), "without its signature"),
         (3, assistant("Done."), None),
         (3, assistant(thinking("well")), "must not end in thinking"),
         (4, user(text("")), "must not be empty"),
@@ -118,3 +124,25 @@ def test_what_an_edit_may_and_may_not_do(place: int, new: Message, problem: str 
         assert found == []
     else:
         assert problem in found[0]
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        {**result("a", "cleared"), "cache_control": MARK},
+        result("a", [{**text("one"), "cache_control": MARK}]),
+    ],
+    ids=["the result", "a block in it"],
+)
+def test_an_edit_may_not_add_a_fifth_cache_mark(marked: Block) -> None:
+    full = [user(*[{**text("x"), "cache_control": MARK}] * 4), *HISTORY[1:]]
+    assert list(history_problems(full)) == []
+    found = list(edit_problems(full, [Edit(start=2, stop=3, messages=(user(marked, result("b"), QUICK),))]))
+    assert found == ["5 blocks carry cache_control; at most 4 may"]
+
+
+def test_a_message_of_thinking_alone_may_not_be_left_empty() -> None:
+    split = [HISTORY[0], assistant(HM), assistant(A, B), *HISTORY[2:]]
+    assert list(history_problems(split)) == []
+    found = list(edit_problems(split, [Edit(start=1, stop=2, messages=(assistant(),))]))
+    assert found == ["messages.1: the content must not be empty"]
