@@ -113,7 +113,8 @@ class Driver:
     async def advance(self) -> None:
         """Perform until there is something to hand out, or nothing is left to do."""
         outbox = self.at.outbox
-        self._show()
+        if self._unshown:  # asked here, since this is called for each delta
+            self._show()
         while not outbox:
             if self._step is None:
                 if not self._commands:
