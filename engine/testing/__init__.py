@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from looplatch.testing.clock import FakeClock
     from looplatch.testing.conformance import AuditLogConformance
     from looplatch.testing.errors import ScriptError
+    from looplatch.testing.eventloop import DeterministicLoop, run
     from looplatch.testing.exchange import Exchange, ReceivedRequest
     from looplatch.testing.playbook import read_playbook
     from looplatch.testing.recorder import Recorder
@@ -39,6 +40,7 @@ __all__ = [
     "Answer",
     "AuditLogConformance",
     "Block",
+    "DeterministicLoop",
     "Exchange",
     "FakeClock",
     "ReceivedRequest",
@@ -64,6 +66,7 @@ __all__ = [
     "redacted_thinking",
     "refusal",
     "reply",
+    "run",
     "scripts",
     "serve_in_process",
     "serve_in_thread",
@@ -83,6 +86,7 @@ _NAMES_OF_MODULE = {
     "clock": "FakeClock",
     "conformance": "AuditLogConformance",
     "errors": "ScriptError",
+    "eventloop": "DeterministicLoop run",
     "exchange": "Exchange ReceivedRequest",
     "playbook": "read_playbook",
     "recorder": "Recorder",
