@@ -1,6 +1,7 @@
 """Text from a model, a tool or a file, made safe to show: it may not steer the terminal, nor hide or reorder text."""
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 _HELD: Final = 4_096  # the longest escape sequence that is waited for
@@ -20,6 +21,8 @@ _UNSAFE: Final = re.compile(
     r"[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 _LONE: Final = re.compile(r"[\ud800-\udfff]")
+# Those, and line breaks that few take for one.
+_UNSEEN: Final = re.compile(rf"{_UNSAFE.pattern}|[\x0b\x0c\u2028\u2029\ud800-\udfff]")
 
 
 def cleaned(text: str) -> str:
@@ -32,6 +35,17 @@ def one_line(text: str, width: int) -> str:
     """The text in one line of at most `width` characters."""
     shown = " ".join(cleaned(text[: 8 * width + _HELD]).split())
     return shown if len(shown) <= width else shown[: max(width - 3, 0)] + "..."
+
+
+def visible(text: str, escape: Callable[[str], str] = lambda _: "\ufffd") -> str:
+    """The text with something to be seen, or what `escape` makes of it, for each character that cleaning takes out."""
+    return _UNSEEN.sub(lambda match: escape(match.group()), text)
+
+
+def json_escape(char: str) -> str:
+    """A character as a JSON text names it."""
+    pair = char.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{pair[start : start + 4]}" for start in range(0, len(pair), 4))
 
 
 class Cleaner:

@@ -11,6 +11,7 @@ from looplatch.agents.tool import agent_tool
 from looplatch.audit import AuditLog, Log, read
 from looplatch.audit.mirror import Mirror
 from looplatch.audit.protocol import Durability, Entropy, Payloads
+from looplatch.audit.segments import SMALLEST
 from looplatch.audit.signing import Signer, signer_of
 from looplatch.clock import SystemClock
 from looplatch.hooks import Allow, Deny, Hooks
@@ -59,7 +60,8 @@ class Loop:
     each write tool; "barrier": also before each turn's results count. A log that cannot be written ends the run with
     LogFailed before anything else is done. secrets: what is taken out of contents before they are kept, by default API
     keys, tokens, headers and private keys; None: nothing. The model is sent the whole; a resumed run has the rest only.
-    segment_bytes: after how many bytes a log goes on in another file (`run.jsonl.2` and so on); None: it is one file.
+    segment_bytes: after how many bytes, at least 1,024, a log goes on in another file (`run.jsonl.2` and so on); None:
+    it is one file.
     window: tokens of prompt and output that the model takes; None: by the model's name, unbounded for unknown names.
     is_overflow: what tells that a failed call was a prompt too long. clock, entropy, jitter: where time, salts and run
     ids, and the spread of retries come from.
@@ -106,7 +108,7 @@ class Loop:
         if window is not None:
             _check_count("window", window)
         if segment_bytes is not None:
-            _check_count("segment_bytes", segment_bytes)
+            _check_count("segment_bytes", segment_bytes, SMALLEST)
         if payloads not in get_args(Payloads):
             raise UsageError("payloads", f"{payloads!r} is not known", "Use 'keep' or 'digest'")
         if durability not in get_args(Durability):
@@ -273,9 +275,9 @@ class Loop:
         return SdkClient(self._client if self._client is not None else default_client())
 
 
-def _check_count(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise UsageError(name, f"{value!r} is not allowed", "Give a whole number of at least 1")
+def _check_count(name: str, value: object, least: int = 1) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise UsageError(name, f"{value!r} is not allowed", f"Give a whole number of at least {least:,}")
 
 
 def _checked_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:

@@ -155,6 +155,25 @@ def call(tool: str) -> ToolUseBlock:
     return ToolUseBlock(id="t1", name=tool, input={"n": [1]})
 
 
+@contextmanager
+def answering(outer: int, keys: Callable[[], str]) -> Generator[list[str]]:
+    """Press `keys` each time when a question stands there; gives what is shown."""
+    shown: list[str] = []
+
+    def read() -> None:
+        before = "".join(shown).count("allow it?")
+        shown.append(os.read(outer, 65_536).decode())
+        text = "".join(shown)
+        if text.count("allow it?") > before:
+            os.write(outer, keys().encode())
+
+    asyncio.get_running_loop().add_reader(outer, read)
+    try:
+        yield shown
+    finally:
+        asyncio.get_running_loop().remove_reader(outer)
+
+
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
@@ -163,20 +182,47 @@ def call(tool: str) -> ToolUseBlock:
         ("NO\n", [Deny(REFUSED), Deny(REFUSED)]),
         ("always\n", [Allow(), Allow()]),
         ("v\n", [Deny(REFUSED), Deny(REFUSED)]),
-        ("l\ny\n", [Allow(), Deny(REFUSED)]),
+        ("l\n", [Deny(REFUSED), Deny(REFUSED)]),
         ("\x04", [Deny(REFUSED), Deny(REFUSED)]),
     ],
 )
 def test_an_answer_counts_once_or_for_good(keyboard: tuple[int, Asking], keys: str, said: list[Any]) -> None:
-    """The second question is answered by no; a tool of another name is always asked about."""
+    """All questions but the first are answered by no."""
     outer, asking = keyboard
 
     async def main() -> None:
-        for number, expected in enumerate(said):
-            os.write(outer, (keys if number == 0 else "n\n").encode())
-            assert await asking.decide(call("write")) == expected
+        answers = iter([keys])
+        with answering(outer, lambda: next(answers, "n\n")):
+            for expected in said:
+                assert await asking.decide(call("write")) == expected
 
     asyncio.run(main())
+
+
+def test_what_was_typed_before_a_question_is_no_answer_to_it(keyboard: tuple[int, Asking]) -> None:
+    outer, asking = keyboard
+
+    async def main() -> None:
+        os.write(outer, b"y\nalways\ny")
+        answers = iter(["?\ny\n", "n\n"])  # the second one before the question is asked again
+        with answering(outer, lambda: next(answers)):
+            assert await asking.decide(call("write")) == Deny(REFUSED)
+
+    asyncio.run(main())
+
+
+def test_the_name_of_a_tool_is_shown_clean(keyboard: tuple[int, Asking]) -> None:
+    outer, asking = keyboard
+
+    async def main() -> str:
+        with answering(outer, lambda: "n\n") as shown:
+            await asking.decide(call("wr\x1b[2Jite\n\u202efor b"))
+        return "".join(shown)
+
+    shown = asyncio.run(main())
+    assert "wants to call write for b:" in shown
+    assert "ne[v]er for write for b: " in shown
+    assert "\x1b[2J" not in shown
 
 
 # --- where nobody can answer, and what options say

@@ -10,7 +10,7 @@ import tracemalloc
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import pytest
 import rfc8785
@@ -111,6 +111,34 @@ def test_no_cell_is_taken_for_a_formula(id_: str, stop: str) -> None:
         assert None not in row
         for cell in row.values():
             assert not cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n")), cell
+
+
+def texts(value: object) -> Iterator[str]:
+    """All texts in a JSON value."""
+    if isinstance(value, dict):
+        value = list(cast("dict[str, object]", value).values())
+    if isinstance(value, list):
+        yield from (text for item in cast("list[object]", value) for text in texts(item))
+    elif isinstance(value, str):
+        yield value
+
+
+@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize(
+    "char", ["\x1b", "\x7f", "\x85", "\x9b", "\u200b", "\u202e", "\u2028", "\u2066", "\ufeff", "\U000e0041"]
+)
+def test_no_name_hides_or_reorders_text(to: Format, char: str) -> None:
+    name = f"a{char}b"
+    log = play([reply(tool_use("t1", name, {}), stop=name)], tools=TOOLS, model=name).log
+    text = exported(log, to)
+    assert char not in text
+    match to:
+        case "csv":
+            assert "a\ufffdb" in text
+        case "xes":
+            assert any(value in (name, "a\ufffdb") for event in events(log) for value in event.values())
+        case _:
+            assert any(name in value for line in text.splitlines() for value in texts(json.loads(line)))
 
 
 # --- XES

@@ -118,6 +118,16 @@ def test_a_request_that_is_none_is_refused(log: Path, target: str) -> None:
     served(log, use)
 
 
+def test_a_target_that_is_no_address_is_refused(log: Path) -> None:
+    async def use(port: int, path: str) -> None:
+        for target in ("//[x/", "http://[::1/", "//[v1.x]/"):
+            assert (await ask(port, target)).status in (400, 404), target
+        assert (await ask(port, "//[x/")).status == 400
+        assert (await ask(port, path)).status == 200
+
+    served(log, use)
+
+
 def test_a_log_that_was_replaced_or_is_gone_is_said_to_be(log: Path) -> None:
     async def use(port: int, path: str) -> None:
         whole = size(log)

@@ -13,11 +13,10 @@ from looplatch.audit.linefile import LineFile
 from looplatch.audit.payloads import payloads_of
 from looplatch.audit.prefix import Prefix, prefix_of
 from looplatch.audit.reader import run_of, split
-from looplatch.audit.segments import SegmentPayloads, lines_of, numbers_of, segment, segments_of
+from looplatch.audit.segments import SMALLEST, SegmentPayloads, lines_of, numbers_of, segment, segments_of
 from looplatch.states.errors import UsageError
 from looplatch.states.record import Kind, Record
 
-SMALLEST: Final = 1_024  # bytes
 _NEVER_LAST: Final = (Kind.TERMINAL, Kind.TOMBSTONE)  # nothing is to follow a seal
 
 

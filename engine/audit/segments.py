@@ -17,6 +17,9 @@ from looplatch.audit.disk import Disk
 from looplatch.audit.payloads import FilePayloads, payloads_of
 from looplatch.states.errors import UsageError
 
+SMALLEST: Final = 1_024
+"""The fewest bytes after which a log goes on in another file."""
+
 _NUMBERED: Final = re.compile(r"(?P<first>.+)\.(?P<number>[2-9]|[1-9][0-9]{1,8})").fullmatch
 
 

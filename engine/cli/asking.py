@@ -8,13 +8,14 @@ from collections.abc import Callable
 from typing import Final, TextIO
 
 from looplatch.blocks import ToolUseBlock
-from looplatch.cleaning import cleaned
+from looplatch.cleaning import cleaned, one_line
 from looplatch.hooks import Allow, Ask, Deny, ToolCallContext
 from looplatch.tools.plain import json_text
 
 NOBODY: Final = "nobody is there to allow it"
 REFUSED: Final = "the user does not allow it"
 _SHOWN: Final = 1_500  # characters of one field of an input
+_NAME: Final = 200  # characters of a tool's name
 _LONGEST: Final = 4_096  # bytes of an answer
 
 Verdict = Allow | Deny | Ask
@@ -86,12 +87,27 @@ class Asking:
 
     async def _answer(self, tool: str) -> str:
         later = ", [l]ater" if self._keeps else ""
-        self._show(f"allow it? [y]es, [n]o, [a]lways or ne[v]er for {tool}{later}: ")
+        _forget_keys(self._in.fileno())
+        self._show(f"allow it? [y]es, [n]o, [a]lways or ne[v]er for {one_line(tool, _NAME)}{later}: ")
         line = await _line(self._in.fileno())
         if not line:
             self._show("\n")
             return "no"  # the terminal was closed
         return line.decode(errors="replace")
+
+
+def _forget_keys(fd: int) -> None:
+    """Drop what was typed before a question stood there: it is no answer to it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        while msvcrt.kbhit():
+            msvcrt.getwch()
+    else:
+        import termios
+
+        with contextlib.suppress(termios.error):  # the terminal was closed, which reading from it tells
+            termios.tcflush(fd, termios.TCIFLUSH)
 
 
 async def _line(fd: int) -> bytes:
@@ -118,7 +134,7 @@ async def _line(fd: int) -> bytes:
 
 def _described(call: ToolUseBlock) -> str:
     """A call, field by field, as it may be shown."""
-    lines = [f"\nThe model wants to call {cleaned(call.name)}:"]
+    lines = [f"\nThe model wants to call {one_line(call.name, _NAME)}:"]
     for name, value in call.input.items():
         text = cleaned(value if isinstance(value, str) else json_text(value))
         more = f"\n    ... and {len(text) - _SHOWN:,} more characters" if len(text) > _SHOWN else ""

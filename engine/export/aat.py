@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any, Final
 
+from looplatch.cleaning import json_escape, visible
 from looplatch.export.source import Open, records_of
 from looplatch.states.record import Kind, Record, canonical, digest
 from looplatch.telling.fields import object_in
@@ -58,7 +59,7 @@ def lines(log: Readable) -> Iterator[str]:
             **told,
         }
         before = made
-        yield canonical(made).decode() + "\n"
+        yield visible(canonical(made).decode(), json_escape) + "\n"
 
 
 def _told(record: Record, begin: Record | None) -> dict[str, Any] | None:

@@ -1,10 +1,11 @@
-"""CSV: one line a record, for spreadsheets. No cell can be taken for a formula."""
+"""CSV: one line a record, for spreadsheets. No cell can be taken for a formula, nor hide or reorder its text."""
 
 import csv
 import io
 from collections.abc import Iterator
 from typing import Any, Final
 
+from looplatch.cleaning import json_escape, visible
 from looplatch.encoding import encode
 from looplatch.export.source import Open, effect_name, records_of
 from looplatch.states.context import TOTALS
@@ -42,7 +43,7 @@ def lines(log: Readable) -> Iterator[str]:
         cells: dict[str, Any] = {name: data.get(name) for name in (*_FIELDS, *_MOVES, *_OWN, "hash")}
         cells |= {name: spent.get(name) for name in TOTALS}
         cells["name"] = None if begin is None else effect_name(begin)
-        cells["fields"] = encode(fields).decode() if fields else None
+        cells["fields"] = visible(encode(fields).decode(), json_escape) if fields else None
         cells["guard"] = next((name for name, verdict in data.get("guards") or () if verdict is True), None)
         cells["turn"] = turn
         if record.kind is Kind.TRANSITION:
@@ -54,5 +55,5 @@ def _cell(value: object) -> object:
     """A value that no spreadsheet takes for a formula: a text that might be one begins with an apostrophe."""
     if value is None or isinstance(value, int):
         return value
-    text = str(value).replace("\x00", "\ufffd")
+    text = visible(str(value))
     return f"'{text}" if text.startswith(_FORMULA) else text

@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 
 import attrs
 
+from looplatch.cleaning import json_escape, visible
 from looplatch.encoding import encode
 from looplatch.export.source import Open, nanoseconds, records_of
 from looplatch.states.record import Kind, Record
@@ -262,4 +263,4 @@ def _value(value: Any) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    return encode(value).decode()
+    return visible(encode(value).decode(), json_escape)

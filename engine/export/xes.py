@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
+from looplatch.cleaning import visible
 from looplatch.export.source import Open, effect_name, records_of
 from looplatch.states.record import Kind, Record
 from looplatch.telling.reading import Readable
@@ -92,4 +93,5 @@ def _attribute(name: str, value: str | int | bool | None) -> str:
 
 
 def _quoted(text: str) -> str:
-    return quoteattr(_NO_XML.sub("\ufffd", text), {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
+    quoted = quoteattr(_NO_XML.sub("\ufffd", text), {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
+    return visible(quoted, lambda char: f"&#{ord(char)};")

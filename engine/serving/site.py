@@ -57,7 +57,10 @@ class Site:
             return _refusal(403, "this server answers only to 127.0.0.1 and localhost")
         if method != "GET":
             return _refusal(405, "only GET is answered", ("allow", "GET"))
-        address = urlsplit(target)
+        try:
+            address = urlsplit(target)
+        except ValueError:
+            return _refusal(400, "this is no address")
         _, token, *rest = [*address.path.split("/"), ""][:4]
         if not secrets.compare_digest(token.encode(), self.token.encode()):
             return _refusal(404, "there is nothing here; open the address that was printed, with its secret")
