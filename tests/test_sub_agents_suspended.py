@@ -1,17 +1,19 @@
 """Sub-agents that wait for someone's word: their parents wait with them, and go on with them."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from looplatch import Allow, Deny, Log, Rule, ToolUseBlock, UsageError, read, verify
+from looplatch.audit import LogDamaged
 from looplatch.recovery.resume.fold import LoopChanged
 from looplatch.states.record import Kind
 from looplatch.testing import ScriptedAPI, reply, tool_use
 from tests.nesting import SPEND, Agents, ask, linked
-from tests.playing import Hanging, check, echo, result, scripted
+from tests.playing import Hanging, check, echo, result, scripted, tool_named
 from tests.suspending import stayed
 
 ASKING = {"tools": [echo("write", read_only=False), echo()], "rules": [Rule("ask", "write")]}
@@ -173,5 +175,146 @@ def test_a_suspended_one_that_is_aborted_is_said_to_be_interrupted() -> None:
             told, other = (block["content"] for block in run.messages[2]["content"])
             assert told.startswith("interrupted, effect unknown")
             assert other.startswith("not started")
+
+    asyncio.run(main())
+
+
+def lines_of(file: Path) -> list[bytes]:
+    return file.read_bytes().splitlines(keepends=True)
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def cut(count: int) -> Callable[[Path], object]:
+    def harm(file: Path) -> None:
+        file.write_bytes(b"".join(lines_of(file)[:count]))
+
+    return harm
+
+
+def moved(file: Path) -> None:
+    file.rename(file.with_name("x.jsonl"))
+
+
+def other(file: Path) -> None:
+    file.write_bytes(file.read_bytes().replace(b'"max_tokens":8000', b'"max_tokens":8001', 1))
+
+
+def tampered_at_its_end(file: Path) -> None:
+    *before, last = lines_of(file)
+    file.write_bytes(b"".join(before) + last.replace(b'"mono_ns":', b'"mono_ns":1', 1))
+
+
+HARMS: list[Any] = [
+    pytest.param(Path.unlink, "no log of the sub-agent is there", id="deleted"),
+    pytest.param(moved, "no log of the sub-agent is there", id="moved"),
+    pytest.param(cut(0), "no log of the sub-agent is there", id="empty"),
+    pytest.param(cut(2), "no log of the sub-agent is there", id="not begun"),
+    pytest.param(cut(5), "ends with record 4", id="cut"),
+    pytest.param(cut(-1), "ends with record 18", id="one record short"),
+    pytest.param(other, "its hash is not that of its content", id="another record"),
+    pytest.param(tampered_at_its_end, "ends with record 18", id="another last record"),
+]
+
+
+class Written:
+    """A helper that reads, then asks before it writes; `ran` says what its tools did."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+        self.agents = Agents(
+            [reply(ask("t1", "Write.")), reply("Done."), reply("Done.")],
+            [reply(tool_use("c0", "free", {})), reply(tool_use("c1", "write", {})), reply("Wrote.")],
+            inner_options={"tools": [self._tool("free"), self._tool("write")], "rules": [Rule("ask", "write")]},
+        )
+
+    def _tool(self, name: str) -> Any:
+        def answer(*_: object) -> str:
+            self.ran.append(name)
+            return "ok"
+
+        return tool_named(name, read_only=False, answer=answer)
+
+
+def test_one_whose_log_goes_on_after_what_its_parent_says_is_taken_up_from_there(tmp_path: Path) -> None:
+    """The process died before the parent knew: its own log ends where the helper had asked."""
+
+    async def main() -> None:
+        written, file = Written(), tmp_path / "run.jsonl"
+        async with written.agents as loop:
+            first = await stayed(loop.run("Go.", log=file), written.agents.parent)
+            asked = file.read_bytes()
+            await stayed(loop.resume(first.log, approvals={"c1": Allow()}), written.agents.parent)
+            file.write_bytes(asked)
+            assert (await loop.resume(file, approvals={"c1": Allow()})).result == "Done."
+            assert written.ran == ["free", "write"]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("harm", "told"), HARMS)
+@pytest.mark.parametrize("begun_again", [False, True], ids=["at rest", "begun again"])
+def test_one_whose_log_is_behind_what_its_parent_says_is_refused(
+    tmp_path: Path, harm: Callable[[Path], object], told: str, begun_again: bool
+) -> None:
+    """It would do again what it has done. Nothing is written, sent or run: neither to go on nor to wait."""
+
+    async def main() -> None:
+        written, file, inner = Written(), tmp_path / "run.jsonl", tmp_path / "run.t1.jsonl"
+        async with written.agents as loop:
+            first = await stayed(loop.run("Go.", log=file), written.agents.parent)
+            child = inner.read_bytes()
+            decided: dict[str, Allow] = {"c1": Allow()}
+            if begun_again:  # and the process died at once
+                last = await stayed(loop.resume(first.log, approvals=decided), written.agents.parent)
+                begins = [r.seq for r in last.log.records if r.kind is Kind.EFFECT_BEGIN and r["class"] == "tool"]
+                file.write_bytes(b"".join(lines_of(file)[: begins[-1] + 1]))
+                inner.write_bytes(child)
+                decided = {}
+            harm(inner)
+            known, ran = files_in(tmp_path), list(written.ran)
+            asked = len(written.agents.parent.requests), len(written.agents.child.requests)
+            for approvals in ({}, decided):
+                with pytest.raises(LogDamaged) as refused:
+                    await loop.resume(file, approvals=approvals)
+                assert refused.value.file == inner
+                said = str(refused.value)
+                assert told in said
+                assert f"the log of its parent, {file}, says that it has, for the call t1, record 19" in said
+            assert files_in(tmp_path) == known
+            assert written.ran == ran
+            assert (len(written.agents.parent.requests), len(written.agents.child.requests)) == asked
+
+    asyncio.run(main())
+
+
+def test_the_log_of_a_grandchild_must_reach_as_far(tmp_path: Path) -> None:
+    async def main() -> None:
+        deep = ScriptedAPI([reply(tool_use("g1", "write", {"n": 1})), reply("Deep.")])
+        middle = ScriptedAPI([reply(ask("c1", "Deeper.", "deep")), reply("Middle.")])
+        top = ScriptedAPI([reply(ask("t1", "Look.", "middle")), reply("Top.")])
+        async with (
+            scripted(deep, **ASKING) as lowest,
+            scripted(middle, tools=[lowest.as_tool("deep", "")]) as lower,
+            scripted(top, tools=[lower.as_tool("middle", "")]) as loop,
+        ):
+            await stayed(loop.run("Go.", log=tmp_path / "run.jsonl"), top)
+            (tmp_path / "run.t1.c1.jsonl").unlink()
+            with pytest.raises(LogDamaged, match=r"run\.t1\.c1\.jsonl.*its parent, .*run\.t1\.jsonl"):
+                loop.resume(tmp_path / "run.jsonl", approvals={"g1": Allow()})
+
+    asyncio.run(main())
+
+
+def test_one_in_memory_must_be_at_hand() -> None:
+    async def main() -> None:
+        written = Written()
+        async with written.agents as loop:
+            first = await stayed(loop.run("Go."), written.agents.parent)
+            alone = Log(first.log.lines, first.log.payloads)
+            with pytest.raises(LogDamaged, match="no log of the sub-agent is there; the log of its parent says"):
+                loop.resume(alone, approvals={"c1": Allow()})
 
     asyncio.run(main())

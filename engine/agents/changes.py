@@ -5,7 +5,7 @@ from pathlib import Path
 
 import attrs
 
-from looplatch.agents.agent import Agent
+from looplatch.agents.opened import open_calls
 from looplatch.agents.past import Past, past_at
 from looplatch.audit import AuditError, AuditLog
 from looplatch.opening import compared
@@ -23,16 +23,10 @@ def changes_inside(
     file: the log of the run that `snapshot` is of. children: those of its sub-agents, where it is in memory. A log that
     cannot be read changes nothing: the call that needs it will say so.
     """
-    answer = snapshot.answer
-    for call, tool in () if answer is None else answer.tools.items():
-        name = str(tool.begin["name"])
-        given = plan.toolbox.get(name)
-        if not tool.is_open or given is None or not isinstance(given.call, Agent):
-            continue
+    for call, (name, own, _) in open_calls(plan, snapshot).items():
         past = _readable(snapshot.run, file, children, call)
         if past is None or past.log is None or past.snapshot is None:
             continue
-        own = given.call.plan
         # It had what its parent had left, and its parent's signer.
         agent = attrs.evolve(own, limits=Limits.read(dict(past.limits)), signer=own.signer or plan.signer)
         for found in (

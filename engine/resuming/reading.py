@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from looplatch.agents.changes import changes_inside
+from looplatch.agents.heads import check_heads
 from looplatch.approvals import Approval, Approvals, new_approvals
 from looplatch.audit import AuditLog, Log, MemoryLog, PayloadSource, mirror_to
 from looplatch.audit.places import place_of, prefix_at
@@ -177,7 +178,8 @@ def read_resumption(
 
     Raises CannotResume where it cannot: it has ended or never began, kept no contents, or its log is not valid;
     LoopChanged where the loop, or a sub-agent in the middle of a call, is another one and that is not accepted;
-    LogDamaged where good records follow a damage; UsageError for a log that cannot be read, and for decisions on calls
+    LogDamaged where good records follow a damage, and where the log of a sub-agent does not reach as far as this one
+    says; UsageError for a log that cannot be read, and for decisions on calls
     that are not awaited.
     """
     kept, payloads = _read(log)
@@ -189,6 +191,7 @@ def read_resumption(
     file = kept.file
     if not isinstance(log, str | os.PathLike):
         children, file = log.child_logs if isinstance(log, Log) else log.children, log.file
+    check_heads(plan, snapshot, file, children)
     if not accept_changes and (found := (*changes, *changes_inside(plan, snapshot, file, children))):
         raise LoopChanged(found)
     if known_table(snapshot.settings["table"]) is not None:  # by a table that is not known, nobody here can judge

@@ -117,10 +117,12 @@ class _Building:
         if begin is None:
             return None
         if begin["class"] == "tool":
-            paid = self._tools[begin["tool_use_id"]].paid
+            before = self._tools[begin["tool_use_id"]]
+            paid = before.paid
             if (usage := record.get("usage")) is not None:
                 paid = {name: spent + usage[name] for name, spent in paid.items()}
-            self._tools[begin["tool_use_id"]] = PastTool(begin=begin, end=record, paid=paid)
+            child = record.get("child", before.child)
+            self._tools[begin["tool_use_id"]] = PastTool(begin=begin, end=record, paid=paid, child=child)
         if begin["class"] != "hook":
             return None
         hook = PastHook(

@@ -56,11 +56,13 @@ class Entry:
 class PastTool:
     """A call that was begun: the record of its last begin, and that of the end of that, if it has one.
 
-    paid: what all records of its ends say that the run inside it has spent, by the names of the totals.
+    paid: what all records of its ends say that the run inside it has spent, by the names of the totals. child: how far
+    that run had come at least, as the last of them names it; None: none does.
     """
 
     begin: Record
     end: Record | None = None
+    child: Mapping[str, Any] | None = None
     paid: Mapping[str, int] = attrs.field(factory=lambda: dict.fromkeys(TOTALS, 0))
 
     @property
