@@ -68,9 +68,18 @@ def test_a_violation_names_line_expectation_and_finding() -> None:
 
 
 def test_at_most_a_hundred_violations_are_kept_and_the_others_counted() -> None:
-    report = verify_lines([b"nothing\n"] * 250)
+    report = verify_lines([LINES[0], *[b"nothing\n"] * 250])
     assert (len(report.violations), report.omitted, report.ok) == (KEPT, 150, False)
     assert "\nand 150 more\n" in str(report)
+
+
+@pytest.mark.parametrize("line", [b"import this\n", b'{"name": "a"}\n', b"\xff\x00\n", b"[]\n", b"\n"])
+def test_what_is_no_log_at_all_is_told_once(line: bytes) -> None:
+    report = verify_lines([line] * 250)
+    assert [(one.invariant, one.line, one.message) for one in report.violations] == [
+        ("I5", 1, "this is no log of looplatch")
+    ]
+    assert report.omitted == 0
 
 
 # --- how far a run has come

@@ -36,6 +36,7 @@ class Chain:
         self.count = 0
         self.head = ZEROS
         self.sealed = False
+        self.recognised = False  # whether any line looks like a record, right or wrong
         self.merkle = Merkle()
         self._findings = findings
         self._knows = knows  # whether a table of this fingerprint is at hand
@@ -118,10 +119,14 @@ class Chain:
         """Say what is wrong with a record."""
         add = self._findings.add
         seq, own = record.get("seq"), record.get("hash")
+        self.recognised = self.recognised or ("hash" in record and "prev" in record)
         if type(seq) is int:
             self._findings.seq = seq
         self._check_canonical(record, body)
         computed = _hash(record)
+        if computed is None:  # `_check_canonical` has told
+            self._lose()
+            return
         if own != computed:
             add("I3", "the record's hash is not the hash of its content", computed, own)
         known: str = own if type(own) is str and len(own) == 64 and set(own) <= _HEX else computed
@@ -142,7 +147,9 @@ class Chain:
         try:
             encoded = orjson.dumps(record, option=_CANONICAL)
         except TypeError as error:
-            self._findings.add("I4", "the record holds a value that is not allowed", "integers below 2**53", error)
+            self._findings.add(
+                "I4", "the record holds a value that is not allowed", "integers below 2**53, not nested deeply", error
+            )
             return
         if encoded != body:
             self._findings.add("I4", "the line is not the canonical encoding of its record", encoded.decode(), body)
@@ -233,9 +240,13 @@ def _fast_hash(body: bytes, own: str) -> str:
     return hashlib.sha256(before + after).hexdigest()
 
 
-def _hash(record: dict[str, Any]) -> str:
+def _hash(record: dict[str, Any]) -> str | None:
+    """What the record's hash must be; None where it is nested too deeply to have one."""
     bare = {name: value for name, value in record.items() if name != "hash"}
-    return hashlib.sha256(orjson.dumps(bare, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    try:
+        return hashlib.sha256(orjson.dumps(bare, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    except orjson.JSONEncodeError:
+        return None
 
 
 def _is_plain(values: Iterable[Any]) -> bool:

@@ -106,6 +106,12 @@ class Findings:
             )
         )
 
+    def replace(self, invariant: str, message: str, expected: str, found: str) -> None:
+        """Say one thing about the whole, at the first line, in the place of all that was found."""
+        self.kept, self.omitted = [], 0
+        self.line, self.seq = 1, None
+        self.add(invariant, message, expected, found)
+
 
 def _shown(value: object) -> str:
     text = str(value) if isinstance(value, str) else repr(value)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import orjson
 
+from looplatch.states.errors import UsageError
 from looplatch.states.secrets import Secrets
 from looplatch.states.state import State
 from looplatch.states.table import TABLE
@@ -34,7 +35,7 @@ __all__ = ["Report", "Violation", "verify_lines"]
 _COMMITTING: Final = frozenset(("message", "effect_begin", "effect_end", "resumed"))
 _COMPRESSING: Final = frozenset((State.PREPARE, State.RECOVER))
 _STREAM: Final = str(State.STREAM)
-_MALFORMED: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+_MALFORMED: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, UsageError)
 
 
 def verify_lines(
@@ -160,6 +161,8 @@ class _Verifier:
         self._signatures.end()
         if chain.count == 0:
             self._findings.add("I5", "the log has no record", "a genesis", "nothing")
+        elif not chain.recognised:
+            self._findings.replace("I5", "this is no log of looplatch", "a genesis, and records after it", "no record")
         elif chain.whole and moves.ended and not chain.sealed:
             self._findings.add(
                 "I8", "the run has ended, and its log has no seal", "a terminal record", "the end of the log"

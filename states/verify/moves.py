@@ -36,8 +36,8 @@ class Moves:
         self._steps = self._span = 0
 
     def begin(self, limits: dict[str, Any]) -> None:
-        """Take the run's limits from its genesis. Raises what `Limits.read` raises."""
-        self.context = self._plan.fold(Limits.read(limits))
+        """Take the run's limits from its genesis. Raises TypeError or UsageError where they are none."""
+        self.context = self._plan.fold(_limits(limits))
 
     def judge_by(self, plan: Plan) -> None:
         """Another table holds from here on."""
@@ -50,8 +50,8 @@ class Moves:
         return self._plan.decisions
 
     def limit(self, limits: dict[str, Any]) -> None:
-        """Other limits hold from here on. Raises what `Limits.read` raises."""
-        self.context.limits = Limits.read(limits)
+        """Other limits hold from here on. Raises TypeError or UsageError where they are none."""
+        self.context.limits = _limits(limits)
 
     # --- transitions
 
@@ -243,3 +243,16 @@ class Moves:
                 add("M4", "the event has no row here, so no guard was asked", [], record["guards"])
         elif fields is not None:
             self._verdicts(record["guards"], known, fields)
+
+
+def _limits(told: dict[str, Any]) -> Limits:
+    """The limits that a record holds: each of them, and as they are written."""
+    limits = Limits.read(told)
+    wanted = limits.fields()
+    if (
+        not is_object(told)
+        or told != wanted
+        or any(told[name].__class__ is not wanted[name].__class__ for name in told)
+    ):
+        raise TypeError(f"the limits are {wanted}")
+    return limits
