@@ -301,14 +301,10 @@ class Calls:
             journal.ends(begin, "interrupted")
         except BaseException as error:
             journal.ends(begin, type(error).__name__)
-            task = asyncio.current_task()
-            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            if isinstance(error, asyncio.CancelledError):
                 raise CallCancelled(outcome) from error
             if isinstance(error, GeneratorExit):
                 raise
-            if isinstance(error, asyncio.CancelledError):
-                fault = RuntimeError(f"the hook {hook_name(hook)} was cancelled from inside")
-                fault.__cause__, error = error, fault
             self._scheduler.fail(error)
         else:
             journal.ends(begin, "ok")

@@ -1,5 +1,6 @@
 """Hooks, called on a leash: whatever they do, the run can end."""
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -7,7 +8,7 @@ from typing import Any
 
 from looplatch.hooks import hook_name
 from looplatch.ports import Clock
-from looplatch.states.errors import HookMisbehaved
+from looplatch.states.errors import HookCancelled, HookMisbehaved
 from looplatch.states.record import Record
 from looplatch.tools import AbortSignal
 from looplatch.tools.leash import leashed
@@ -26,8 +27,14 @@ def begun(hook: Callable[[Any], Awaitable[Any]], about: object) -> Awaitable[Any
 
 
 def show_move(hook: Callable[[Record], object], record: Record) -> None:
-    """Show the record of a move to `Hooks.on_transition`. Raises HookMisbehaved where that wants to be awaited."""
-    shown = hook(record)
+    """Show the record of a move to `Hooks.on_transition`; raises what that raises.
+
+    Raises HookMisbehaved where it wants to be awaited, HookCancelled where it raises CancelledError.
+    """
+    try:
+        shown = hook(record)
+    except asyncio.CancelledError as error:  # its own: nobody can be cancelled while nothing is awaited
+        raise HookCancelled(hook_name(hook)) from error
     if inspect.isawaitable(shown):
         if inspect.iscoroutine(shown):
             shown.close()
@@ -37,7 +44,7 @@ def show_move(hook: Callable[[Record], object], record: Record) -> None:
 async def call_hook(
     hook: Callable[[Any], Awaitable[Any]], about: object, *, clock: Clock, abort: AbortSignal | None = None
 ) -> Any:
-    """What the hook returns; raises what it raises.
+    """What the hook returns; raises what it raises, and HookCancelled for a cancellation of its own.
 
     When the caller is cancelled, or `abort` is set (HookLeft is raised then), the hook is cancelled, and abandoned if
     it has not ended within the grace that tools have.
@@ -52,6 +59,8 @@ async def call_hook(
         raise ending.cancelled
     if ending.stop is not None:
         raise HookLeft
+    if isinstance(ending.error, asyncio.CancelledError):
+        raise HookCancelled(hook_name(hook)) from ending.error
     if ending.error is not None:
         raise ending.error
     return ending.value

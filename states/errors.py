@@ -37,6 +37,20 @@ class HookMisbehaved(LooplatchError, TypeError):
         self.allowed = allowed
 
 
+class HookCancelled(LooplatchError, RuntimeError):
+    """A hook cancelled itself, though nobody had cancelled the run; that has ended as `internal_error`.
+
+    `hook` is its name.
+    """
+
+    def __init__(self, hook: str) -> None:
+        super().__init__(
+            f"the hook {hook} was cancelled from inside: it raised CancelledError, and the run was not cancelled. "
+            "Catch it in the hook, or raise an error of its own"
+        )
+        self.hook = hook
+
+
 class TableError(LooplatchError):
     """A transition table breaks a rule; `faults` lists every one found."""
 

@@ -22,7 +22,7 @@ from looplatch import (
 )
 from looplatch.hooks import ToolCallContext, ToolOutcomeContext
 from looplatch.messages import Message
-from looplatch.states.errors import HookMisbehaved
+from looplatch.states.errors import HookCancelled, HookMisbehaved
 from looplatch.testing import FakeClock, ScriptedAPI, failing, reply, stalled, tool_use
 from tests.playing import (
     Play,
@@ -93,13 +93,50 @@ def test_a_hook_that_raises_ends_the_run_and_nothing_more_starts(raised: type[Ba
     assert outcomes(told) == ["Allow", raised.__name__]
 
 
-def test_a_hook_that_cancels_itself_is_a_failure_and_no_cancellation() -> None:
-    async def before_tool(call: ToolCallContext) -> Allow:
+POINTS = ("before_tool", "after_tool", "after_response", "stop")
+
+
+@pytest.mark.parametrize("point", [*POINTS, "on_transition"])
+def test_a_hook_that_cancels_itself_is_a_failure_and_no_cancellation(point: str) -> None:
+    """Nor is one that waits for what was cancelled elsewhere, which raises the same."""
+
+    async def hook(about: Any) -> Any:
         raise asyncio.CancelledError
 
-    told = play(BOTH[:1], tools=[READ, WRITE], hooks=Hooks(before_tool=before_tool))
-    assert isinstance(told.error, RuntimeError)
+    def shown(record: Any) -> None:
+        raise asyncio.CancelledError
+
+    given: Any = shown if point == "on_transition" else hook
+    hooks: dict[str, Any] = {point: [given] if point == "stop" else given}
+    told = play(BOTH, tools=[READ, WRITE], hooks=Hooks(**hooks))
+    assert isinstance(told.error, HookCancelled)
+    assert "was cancelled from inside" in str(told.error)
+    assert point == "before_tool" or told.error.hook == given.__name__
     assert told.result.terminal == "internal_error"
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_cancellation_from_outside_is_one_while_a_hook_is_asked(point: str) -> None:
+    async def main() -> None:
+        stuck, api = Stuck(deaf=False), ScriptedAPI(BOTH)
+
+        async def hook(about: Any) -> Any:
+            await stuck.wait()
+
+        hooks: dict[str, Any] = {point: [hook] if point == "stop" else hook}
+        async with scripted(api, tools=[READ, WRITE], hooks=Hooks(**hooks)) as loop:
+            run = loop.run("Go.")
+            consumer = running(run)
+            await stuck.asked.wait()
+            consumer.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await consumer
+            assert run.result is not None
+            assert run.result.terminal == "closed"
+            check(run, api)
+            assert alone()
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("said", [None, True, "allow", Allow])
@@ -112,7 +149,7 @@ def test_a_verdict_that_is_none_is_a_failure(said: Any) -> None:
     assert (told.error.hook, told.error.returned, told.error.allowed) == ("before_tool", said, "Allow, Deny or Ask")
 
 
-@pytest.mark.parametrize("point", ["before_tool", "after_tool", "after_response", "stop"])
+@pytest.mark.parametrize("point", POINTS)
 def test_a_hook_that_is_no_async_function_is_a_failure_that_says_so(point: str) -> None:
     def plain(about: Any) -> Any:
         return Allow()
@@ -182,15 +219,6 @@ async def left(run: Run) -> list[Message]:
     return [message async for message in run]
 
 
-def test_a_hook_after_a_tool_that_cancels_itself_is_a_failure() -> None:
-    async def after_tool(call: ToolOutcomeContext) -> None:
-        raise asyncio.CancelledError
-
-    told = play(BOTH[:1], tools=[READ, WRITE], hooks=Hooks(after_tool=after_tool))
-    assert isinstance(told.error, RuntimeError)
-    assert told.last["content"][0] == result("t1", 'read {"n":1}')
-
-
 def test_the_hook_after_a_tool_sees_what_the_model_is_told() -> None:
     shown: list[ToolOutcomeContext] = []
 
@@ -244,7 +272,7 @@ async def let_go(stuck: Stuck, clock: FakeClock, *, deaf: bool) -> None:
 
 
 @pytest.mark.parametrize("deaf", [False, True])
-@pytest.mark.parametrize("point", ["before_tool", "after_tool", "after_response", "stop"])
+@pytest.mark.parametrize("point", POINTS)
 def test_an_abort_does_not_wait_for_a_hook_that_hangs(point: str, deaf: bool) -> None:
     async def main() -> None:
         stuck, clock = Stuck(deaf=deaf), FakeClock()

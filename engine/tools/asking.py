@@ -3,7 +3,7 @@
 import asyncio
 from functools import partial
 
-from looplatch.states.errors import HookMisbehaved
+from looplatch.states.errors import HookCancelled, HookMisbehaved
 from looplatch.tools.calls import Asked, Call, Denial
 from looplatch.tools.context import AbortSignal
 from looplatch.tools.entry import Permit
@@ -32,6 +32,6 @@ async def ask(
         case _ if ending.finished:
             raise HookMisbehaved(f"permission for {asked.id}", ending.value, "the call, a Denial or Asked")
         case _ if isinstance(ending.error, asyncio.CancelledError):
-            raise RuntimeError("the permission hook was cancelled from inside") from ending.error
+            raise HookCancelled(f"permission for {asked.id}") from ending.error
         case _:
             raise ending.error or RuntimeError("the permission hook did not end")
