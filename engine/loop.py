@@ -221,7 +221,8 @@ class Loop:
         their secrets. deadline_s: seconds from now; None: what was left of the run's own, which rested meanwhile.
         The others are as for `run`.
         Raises UsageError, and writes nothing, for a run that has ended or cannot go on, for a loop that has changed
-        (naming the difference) and for calls that are not awaited; AuditError for a log that is damaged.
+        (naming the difference), for one that lacks the tool of a call without a result, whatever is accepted, and for
+        calls that are not awaited; AuditError for a log that is damaged.
         """
         return Run(
             self.plan,

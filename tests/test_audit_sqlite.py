@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 import looplatch
-from looplatch import AuditError, UsageError
+from looplatch import AuditError, Log, UsageError
 from looplatch.audit import LogDamaged, LogExists, LogFailed, SqliteLog, read, redact
+from looplatch.audit.sqlitefile import SqliteFile, stored_lines
 from looplatch.cli import main
 from looplatch.states.record import Kind
 from looplatch.testing import ScriptedAPI, reply, tool_use
@@ -210,3 +211,64 @@ def test_a_log_at_work_is_one_file_and_what_is_written_ahead(tmp_path: Path) -> 
     log.append(Kind.GENESIS, {})
     assert sorted(os.listdir(tmp_path)) == ["run.db", "run.db-shm", "run.db-wal"]
     log.close()
+
+
+def copy_of(log: Path) -> Path:
+    """The database's own file, copied without what may lie beside it."""
+    copy = log.with_name(f"copy{log.suffix}")
+    shutil.copyfile(log, copy)
+    return copy
+
+
+def test_a_log_that_was_taken_up_again_ends_as_one_whole_file(tmp_path: Path) -> None:
+    log = tmp_path / "b.sqlite"
+    tools, rules = [saying("look", "there")], [looplatch.Rule("ask", "look")]
+
+    async def main() -> Log:
+        async with scripted(ScriptedAPI(SCRIPT), tools=tools, rules=rules) as loop:
+            first = await loop.run("Go.", log=log)
+            assert first.subtype == "suspended"
+            assert first.log.messages
+            result = await loop.resume(first.log, approvals={"t1": looplatch.Allow()})
+            assert result.subtype == "success"
+            return first.log
+
+    held = asyncio.run(main())
+    assert [path.name for path in tmp_path.iterdir()] == [log.name]
+    assert held.messages, "who had it open may read on"
+    report = looplatch.verify(copy_of(log))
+    assert (report.ok, report.status) == (True, "sealed")
+
+
+READS = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute("SELECT count(*) FROM records").fetchone()
+print("read", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_reader_elsewhere_does_not_keep_the_end_out_of_the_file(tmp_path: Path) -> None:
+    log = tmp_path / "b.sqlite"
+    stored = SqliteFile(log)
+    stored.write(b"one\n")
+    command = [sys.executable, "-Ic", READS, str(log)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == b"read\n"
+        stored.write(b"two\n")
+        stored.close()
+        assert list(stored_lines(copy_of(log))) == [b"one\n", b"two\n"]
+
+
+def test_a_redaction_leaves_one_whole_file(tmp_path: Path) -> None:
+    log = tmp_path / "b.sqlite"
+    ran(log)
+    held = read(log)
+    assert held.messages
+    [first, *_] = [one.seq for one in held.records if one.kind is Kind.MESSAGE]
+    redact(log, first)
+    assert [path.name for path in tmp_path.iterdir()] == [log.name]
+    report = looplatch.verify(copy_of(log))
+    assert (report.ok, report.status) == (True, "sealed")

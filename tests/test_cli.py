@@ -193,7 +193,10 @@ def test_what_is_no_command_is_a_usage_error(arguments: list[str], capsys: pytes
     assert capsys.readouterr().err.startswith("usage: looplatch")
 
 
-def test_help_lists_the_commands_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_the_commands_that_there_are(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")  # so that a command is a line
     with pytest.raises(SystemExit) as caught:
         main(["--help"])
     assert caught.value.code == 0

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -122,13 +123,31 @@ def test_ctrl_c_ends_the_run_while_it_asks(tmp_path: Path, start: Start) -> None
     assert not (tmp_path / "a.txt").exists()
 
 
+def test_a_suspended_run_names_the_command_that_takes_it_up(tmp_path: Path, start: Start) -> None:
+    (tmp_path / "my pj").mkdir()
+    with served(reply(write("t1")), reply("Done.")) as (api, url):
+        terminal = start(url, "run", "Write.", "--dir", "my pj", "--log", "a log.jsonl", "--model", "claude-opus-4-5")
+        terminal.until(QUESTION)
+        terminal.press("l\n")
+        assert terminal.ended() == Exit.SUSPENDED
+        [said] = [line for line in terminal.shown.splitlines() if line.startswith("go on with: ")]
+        command, *arguments = shlex.split(said.removeprefix("go on with: "))
+        assert command == "looplatch"
+        terminal = start(url, *arguments)
+        terminal.until(QUESTION)
+        terminal.press("y\n")
+        assert terminal.ended() == Exit.GOOD
+        assert (tmp_path / "my pj" / "a.txt").exists()
+        assert [request.body["model"] for request in api.requests] == ["claude-opus-4-5"] * 2
+
+
 def test_later_suspends_the_run_and_resume_asks_again(tmp_path: Path, start: Start) -> None:
     with served(reply(write("t1")), reply("Done.")) as (api, url):
         terminal = start(url, *RUN)
         terminal.until(QUESTION)
         terminal.press("l\n")
         assert terminal.ended() == Exit.SUSPENDED
-        assert "go on with: looplatch resume run.jsonl" in terminal.shown
+        assert "go on with: looplatch resume run.jsonl --dir .\n" in terminal.shown
         terminal = start(url, "resume", "run.jsonl", "--dir", ".")
         terminal.until(QUESTION)
         terminal.press("yes\n")
@@ -307,3 +326,24 @@ def test_a_loop_that_has_changed_is_refused_and_accepted_on_demand(
     assert main(resume) == Exit.USAGE
     assert "model (was claude-sonnet-5, is m-2)" in capsys.readouterr().err
     assert main([*resume, "--accept-changes"]) == Exit.GOOD
+
+
+def test_a_resumption_without_the_folder_names_the_options(
+    at_work: AtWork, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    api = at_work(reply(write("t1")), reply("Done."))
+    suspend()
+    before = (tmp_path / "run.jsonl").read_bytes()
+    resume = ["resume", "run.jsonl", "--approve", "t1"]
+    assert main(resume) == Exit.USAGE
+    told = capsys.readouterr().err
+    assert "--dir" in told
+    assert "--accept-changes" in told
+    assert "accept_changes" not in told
+    assert main([*resume, "--accept-changes"]) == Exit.USAGE
+    told = capsys.readouterr().err
+    assert "does not have: write. Give the --dir" in told
+    assert "loop.resume" in told
+    assert (tmp_path / "run.jsonl").read_bytes() == before
+    assert len(api.requests) == 1
+    assert main(["resume", "run.jsonl", "--dir", ".", "--approve", "t1"]) == Exit.GOOD

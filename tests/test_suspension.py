@@ -9,8 +9,10 @@ import pytest
 
 from looplatch import Allow, Ask, Deny, Hooks, ResultMessage, Rule, Tool, ToolUseBlock, UsageError, read
 from looplatch.hooks import ToolCallContext
+from looplatch.recovery.resume.fold import ToolMissing
 from looplatch.testing import FakeClock, ScriptedAPI, reply, tool_use
 from tests.playing import Hanging, alone, check, echo, result, rounds, running, scripted, tool_named, transition
+from tests.resuming import cut_after
 from tests.suspending import Stay, resumed, stayed
 
 READ, WRITE = echo("read"), echo("write", read_only=False)
@@ -342,5 +344,40 @@ def test_the_deadline_rests_while_a_run_is_suspended() -> None:
             assert run.result is not None
             assert run.result.terminal == "deadline"
             check(run, api)
+
+    asyncio.run(main())
+
+
+def test_a_call_whose_tool_is_gone_is_refused_whatever_is_accepted_and_may_be_denied(tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    [_], _ = resumed([reply(tool_use("t1", "write", {"n": 1}))], tools=[READ, WRITE], rules=ASK_WRITES, log=log)
+    before = log.read_bytes()
+
+    async def main() -> None:
+        api = ScriptedAPI([reply("Done.")])
+        async with scripted(api, clock=FakeClock(), tools=[READ]) as loop:
+            for given in ({"t1": Allow()}, {}):
+                with pytest.raises(ToolMissing, match=r"does not have: write\. .*loop\.resume") as caught:
+                    loop.resume(log, approvals=given, accept_changes=True)
+                assert caught.value.tools == ("write",)
+            assert (log.read_bytes(), api.requests) == (before, [])
+            await stayed(loop.resume(log, approvals={"t1": Deny("no")}, accept_changes=True), api)
+
+    asyncio.run(main())
+
+
+def test_a_begun_call_whose_tool_is_gone_is_refused_and_one_of_no_tool_at_all_is_not() -> None:
+    async def main() -> None:
+        script = [reply(tool_use("t1", "read", {"n": 1}), tool_use("t2", "nonsense", {})), reply("Done.")]
+        async with scripted(ScriptedAPI(script), clock=FakeClock(), tools=[READ]) as loop:
+            whole = await loop.run("Go.")
+        begun = [one.seq for one in whole.log.records if one.get("class") == "tool"]
+        cut = cut_after(whole.log, begun[0] + 1)
+        async with scripted(ScriptedAPI([reply("Done.")]), clock=FakeClock(), tools=[WRITE]) as loop:
+            with pytest.raises(ToolMissing):
+                loop.resume(cut, accept_changes=True)
+        api = ScriptedAPI([reply("Done.")])
+        async with scripted(api, clock=FakeClock(), tools=[READ]) as loop:
+            assert (await loop.resume(cut)).subtype == "success"
 
     asyncio.run(main())

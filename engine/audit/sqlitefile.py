@@ -2,11 +2,12 @@
 
 import os
 import sqlite3
+import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from looplatch.audit.disk import DISK, Disk
 from looplatch.audit.errors import LogDamaged, LogFailed
@@ -19,6 +20,7 @@ _TABLES: Final = (
     "CREATE TABLE payloads (commitment TEXT PRIMARY KEY, salt BLOB NOT NULL, payload BLOB NOT NULL) WITHOUT ROWID",
 )
 _WAIT_S: Final = 10.0  # for a reader that is in the way
+_WAIT_AT_END_MS: Final = 250  # for one that is in the way of putting all into one file
 _LIKE_READING: Final = (sqlite3.OperationalError, sqlite3.InternalError)
 
 
@@ -109,8 +111,12 @@ class SqliteFile:
 
     def close(self) -> None:
         """Close the file and give up its lock; a second call does nothing. Raises LogFailed."""
+        _let_go(self.path)
         try:
-            with suppress(sqlite3.Error):  # a reader is there, or it has failed; else one file is left
+            with suppress(sqlite3.Error):  # it has failed; else the file is whole by itself, whoever reads it
+                self._db.execute(f"PRAGMA busy_timeout={_WAIT_AT_END_MS}").fetchall()
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            with suppress(sqlite3.Error):  # another process reads it, or it has failed; else one file is left
                 self._db.execute("PRAGMA journal_mode=DELETE").fetchall()
             self._db.close()
         except sqlite3.Error as error:
@@ -129,32 +135,50 @@ class SqlitePayloads:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._file = path.absolute()
         self._db: sqlite3.Connection | None = None
+        self._turn = threading.Lock()
+        with _READERS_TURN:
+            _READERS.add(self)
 
     def find(self, commitment: str) -> tuple[bytes, bytes] | None:
         """The salt and the payload that `commitment` stands for, or None. Raises UsageError for an unreadable file."""
-        try:
-            found: tuple[bytes, bytes] | None = (
-                self._reading()
-                .execute("SELECT salt, payload FROM payloads WHERE commitment = ?", (commitment,))
-                .fetchone()
-            )
-        except sqlite3.Error as error:
-            raise _unreadable(self.path, error, 1) from error
-        return found
+        rows = self._ask("SELECT salt, payload FROM payloads WHERE commitment = ?", commitment)
+        return (rows[0][0], rows[0][1]) if rows else None
 
     def commitments(self) -> list[str]:
         """The commitments of all payloads that are kept. Raises UsageError for an unreadable file."""
+        return [str(one) for (one,) in self._ask("SELECT commitment FROM payloads")]
+
+    def _ask(self, query: str, *values: str) -> list[Any]:
         try:
-            return [str(one) for (one,) in self._reading().execute("SELECT commitment FROM payloads")]
+            with self._turn:
+                if self._db is None:
+                    self._db = _reader(self.path)
+                    self._end = weakref.finalize(self, self._db.close)
+                return self._db.execute(query, values).fetchall()
         except sqlite3.Error as error:
             raise _unreadable(self.path, error, 1) from error
 
-    def _reading(self) -> sqlite3.Connection:
-        if self._db is None:
-            self._db = _reader(self.path)
-            weakref.finalize(self, self._db.close)
-        return self._db
+    def let_go(self, file: Path) -> None:
+        """Close the file, if it is this one, until it is asked for again."""
+        with self._turn:
+            if self._db is not None and self._file == file:
+                self._db = None
+                self._end()
+
+
+# A reader keeps its connection, and a connection keeps SQLite from putting all that was written into one file.
+_READERS: Final[weakref.WeakSet[SqlitePayloads]] = weakref.WeakSet()
+_READERS_TURN: Final = threading.Lock()
+
+
+def _let_go(path: Path) -> None:
+    """Close what this process reads the payloads at `path` with."""
+    with _READERS_TURN:
+        readers = tuple(_READERS)
+    for reader in readers:
+        reader.let_go(path.absolute())
 
 
 def stored_lines(path: Path, count: int = -1, *, after: int = 0) -> Iterator[bytes]:

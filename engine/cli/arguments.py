@@ -61,7 +61,11 @@ def parser_for(commands: Commands) -> argparse.ArgumentParser:
     run.add_argument("--json", action="store_true", help="one message a line, as JSON")
 
     resume = add("resume", "take up a run from its log, and decide on what waits", commands.resume)
-    resume.add_argument("log", metavar="LOG", type=_path)
+    resume.description = (
+        "Take up a run of `looplatch run` from its log, after a suspension or the death of its process, and decide on "
+        "the calls that wait. A run of a program of yours has that program's tools: resume it there, with loop.resume."
+    )
+    resume.add_argument("log", metavar="LOG", type=_path, help="the log of the run; it is gone on with in that file")
     resume.add_argument("--approve", metavar="ID", action="append", default=[], help="let this call run")
     resume.add_argument("--deny", metavar="ID[=WHY]", action="append", default=[], help="do not; the model is told why")
     resume.add_argument("--dir", metavar="DIR", type=_path, help="the folder of the run")

@@ -3,7 +3,8 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from looplatch.audit import read
 from looplatch.blocks import ToolUseBlock
@@ -18,10 +19,13 @@ from looplatch.cli.screen import Screen, Style
 from looplatch.cli.watching import View, watch
 from looplatch.hooks import Allow, Deny
 from looplatch.loop import Loop
+from looplatch.recovery.resume.fold import LoopChanged, ToolMissing
 from looplatch.resuming.reading import read_resumption
 from looplatch.states.errors import UsageError
 from looplatch.tools.plain import json_text
 from looplatch.workplace import Pauses
+
+_ELSEWHERE: Final = "A run of a program of yours has other tools than this command: resume it there, with loop.resume"
 
 
 def perform(given: argparse.Namespace) -> Exit:
@@ -40,8 +44,8 @@ async def _resume(given: argparse.Namespace, view: View, screen: Screen) -> Exit
         raise UsageError("log", f"{given.log} does not begin with a genesis", "Give the log of a run")
     asking = Asking(keeps=True)
     async with agent(given.model or str(genesis["model"]), given.dir, asking) as loop:
-        pending = _pending(loop, given)
         approvals = _decided(given.approve, given.deny)
+        pending = _pending(loop, given, approvals)
         for call in pending:
             if call.id in approvals or not asking.answerable:
                 continue
@@ -62,9 +66,17 @@ async def _resume(given: argparse.Namespace, view: View, screen: Screen) -> Exit
         return code
 
 
-def _pending(loop: Loop, given: argparse.Namespace) -> tuple[ToolUseBlock, ...]:
-    """The calls that wait; writes nothing."""
-    found = read_resumption(loop.plan, given.log, approvals={}, accept_changes=given.accept_changes, pauses=Pauses())
+def _pending(loop: Loop, given: argparse.Namespace, approvals: Mapping[str, Allow | Deny]) -> tuple[ToolUseBlock, ...]:
+    """The calls that wait; writes nothing. Raises UsageError, which names the options, where the run cannot go on."""
+    try:
+        found = read_resumption(
+            loop.plan, given.log, approvals=approvals, accept_changes=given.accept_changes, pauses=Pauses()
+        )
+    except LoopChanged as error:
+        mend = f"Give the --dir and --model that the run had, or go on all the same with --accept-changes. {_ELSEWHERE}"
+        raise UsageError(error.what, error.problem, mend) from error
+    except ToolMissing as error:
+        raise UsageError(error.what, error.problem, f"Give the --dir that the run had. {_ELSEWHERE}") from error
     return found.pending()
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import shlex
 import sys
 
 from looplatch.cli.agent import agent
@@ -23,8 +24,14 @@ def perform(given: argparse.Namespace) -> Exit:
     kept = "not kept; --log FILE keeps it" if given.log is None else str(given.log)
     screen.line(f"log: {kept}", Style.FAINT)
     if code is Exit.SUSPENDED:
-        screen.line(f"go on with: looplatch resume {given.log}", Style.STRONG)
+        screen.line(f"go on with: {_resuming(given)}", Style.STRONG)
     return code
+
+
+def _resuming(given: argparse.Namespace) -> str:
+    """The command that takes the run up, as it can be given to a shell; the model is that of the log."""
+    folder = () if given.dir is None else ("--dir", str(given.dir))
+    return shlex.join(("looplatch", "resume", str(given.log), *folder))
 
 
 async def _run(given: argparse.Namespace, view: View) -> Exit:

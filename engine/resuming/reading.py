@@ -20,12 +20,12 @@ from looplatch.hooks import Allow, Deny
 from looplatch.journal import Journal
 from looplatch.opening import compared, reads_of, versions
 from looplatch.plan import Plan
-from looplatch.recovery.resume.fold import CannotResume, Difference, LoopChanged, Snapshot, snapshot_of
+from looplatch.recovery.resume.fold import CannotResume, Difference, LoopChanged, Snapshot, ToolMissing, snapshot_of
 from looplatch.recovery.resume.lost import Lost
 from looplatch.recovery.resume.past import PastApproval
 from looplatch.recovery.waiting import waiting
 from looplatch.resuming.contents import Contents
-from looplatch.resuming.restoring import Restoring
+from looplatch.resuming.restoring import Restoring, at_hand, unanswered
 from looplatch.states.verify.log import verify_lines
 from looplatch.tables import known_table
 from looplatch.workplace import Pauses
@@ -178,6 +178,7 @@ def read_resumption(
 
     Raises CannotResume where it cannot: it has ended or never began, kept no contents, or its log is not valid;
     LoopChanged where the loop, or a sub-agent in the middle of a call, is another one and that is not accepted;
+    ToolMissing where it is accepted, and a call without a result, which is not denied, is of a tool that is gone;
     LogDamaged where good records follow a damage, and where the log of a sub-agent does not reach as far as this one
     says; UsageError for a log that cannot be read, and for decisions on calls
     that are not awaited.
@@ -200,12 +201,15 @@ def read_resumption(
         wrong = [one for one in verify_lines(kept.lines, past=known_table).violations if one.invariant not in expected]
         if wrong:
             raise CannotResume(f"the log is not valid: {wrong[0]}", "See what `looplatch verify` says")
+    given = new_approvals(approvals, snapshot)
+    if any(change.name == "tools" for change in changes):
+        _check_tools(plan, snapshot, Contents(payloads, Lost.of(kept.records), accepted=True), given)
     return Resumption(
         kept=kept,
         payloads=payloads,
         snapshot=snapshot,
         changes=changes,
-        approvals=new_approvals(approvals, snapshot),
+        approvals=given,
         children=children,
         partial=partial,
         pauses=pauses,
@@ -214,6 +218,16 @@ def read_resumption(
         lost=Lost.of(kept.records),
         accept_changes=accept_changes,
     )
+
+
+def _check_tools(plan: Plan, snapshot: Snapshot, contents: Contents, given: Approvals) -> None:
+    past = at_hand(snapshot)
+    denied = {call for call, one in given.own.items() if isinstance(one, Deny)}
+    denied |= {call for call, one in snapshot.approvals.items() if not one.allowed}
+    needed = [] if past is None else [one for one in unanswered(past) if one["id"] not in denied]
+    blocks = [contents.block(one) for one in needed]
+    if missing := dict.fromkeys(str(block["name"]) for block in blocks if not plan.toolbox.knows(block)):
+        raise ToolMissing(tuple(missing))
 
 
 def _read(log: str | os.PathLike[str] | Log | AuditLog) -> tuple[Prefix, PayloadSource]:

@@ -1,6 +1,6 @@
 """Putting a run together again from its snapshot and its contents, and the moves with which it goes on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, cast
 
@@ -22,7 +22,7 @@ from looplatch.plan import Plan
 from looplatch.recovery.compression.collapse import Staged, span_at
 from looplatch.recovery.estimate import Estimate
 from looplatch.recovery.resume.fold import Snapshot
-from looplatch.recovery.resume.past import Entry, PastAnswer, PastApproval, PastHook
+from looplatch.recovery.resume.past import Entry, PastAnswer, PastApproval, PastHook, Skeleton
 from looplatch.resuming.contents import Contents
 from looplatch.resuming.restored import RestoredAnswer
 from looplatch.states.event import Event
@@ -64,7 +64,7 @@ class Restoring:
             self._at.learn(learned)
         self._snapshot = snapshot
         self._contents = contents
-        self._past = _at_hand(snapshot)
+        self._past = at_hand(snapshot)
         self._staged = _staged_again(snapshot, contents)
         self._estimate = _counted_again(snapshot, contents)
         self._text = None if snapshot.text is None else contents.text(snapshot.text)
@@ -209,7 +209,7 @@ class _Gap:
             at.history.replace(self.start, self.stop, joining)
 
 
-def _at_hand(snapshot: Snapshot) -> PastAnswer | None:
+def at_hand(snapshot: Snapshot) -> PastAnswer | None:
     """The last answer, where the run is still busy with it."""
     answer = snapshot.answer
     match snapshot.state:
@@ -221,16 +221,23 @@ def _at_hand(snapshot: Snapshot) -> PastAnswer | None:
             return None if state in FINAL else answer
 
 
+def unanswered(past: PastAnswer) -> Iterator[Skeleton]:
+    """The calls of an answer that have no result yet and get one when the run goes on."""
+    for call in past.blocks if past.ended or past.begun else ():
+        if call["type"] == "tool_use" and call["id"] not in past.results:
+            tool = past.tools.get(call["id"])
+            if tool is None or tool.is_open:
+                yield call
+
+
 def _look_up(past: PastAnswer, snapshot: Snapshot, contents: Contents) -> None:
     """Find all that restoring an answer asks for."""
     for skeleton in (*past.blocks, *past.unfinished, *past.results.values()):
         contents.kept(skeleton)
-    for call in past.blocks if past.ended or past.begun else ():
-        tool = past.tools.get(call["id"]) if call["type"] == "tool_use" else None
-        if call["type"] == "tool_use" and call["id"] not in past.results and (tool is None or tool.is_open):
-            allowed = snapshot.approvals.get(call["id"])
-            edited = tool.begin.get("edited") if tool is not None else None if allowed is None else allowed.input
-            contents.original(call["commitment"] if edited is None else edited)
+    for call in unanswered(past):
+        tool, allowed = past.tools.get(call["id"]), snapshot.approvals.get(call["id"])
+        edited = tool.begin.get("edited") if tool is not None else None if allowed is None else allowed.input
+        contents.original(call["commitment"] if edited is None else edited)
     named = [tool.end.get("result") for tool in past.tools.values() if not tool.is_open and tool.end is not None]
     named += [tool.begin.get("edited") for tool in past.tools.values()]
     named += [tool.waiting["pending"] for tool in past.tools.values() if tool.waiting is not None]

@@ -95,6 +95,10 @@ class Toolbox(Mapping[str, Tool]):
         tool = self._find(call["name"], call.get("toolset_name"))
         return tool is not None and tool.is_read_only(dict(call["input"]))
 
+    def knows(self, call: Mapping[str, Any]) -> bool:
+        """Whether a tool_use block is a call of one of the tools."""
+        return self._find(call["name"], call.get("toolset_name")) is not None
+
     def _find(self, name: str, toolset: str | None) -> Tool | None:
         return self._tools.get(name) if toolset is None else self._action(toolset, name)
 

@@ -77,6 +77,17 @@ class LoopChanged(CannotResume):
         self.differences = tuple(differences)
 
 
+class ToolMissing(CannotResume):
+    """Calls of the run have no result yet, and the loop lacks their tools; `tools` names these."""
+
+    def __init__(self, tools: Sequence[str]) -> None:
+        super().__init__(
+            f"calls that have no result yet need tools that the loop does not have: {', '.join(tools)}",
+            "Resume it in the program that has them, with loop.resume; or deny those that wait for approval",
+        )
+        self.tools = tuple(tools)
+
+
 @attrs.frozen(kw_only=True)
 class Snapshot:
     """Where a run stands.
