@@ -37,8 +37,9 @@ diagrams: $(VENV)/run.stamp ## Draw the rendered files in diagrams/ and the READ
 bench: $(VENV)/test.stamp ## Measure a turn, beside the hand-written loop over the SDK
 	$(BIN)/python tests/benchmarks $(ARGS)
 
-soak: $(VENV)/test.stamp ## Leave 10,000 runs in every way, and look for what they leave behind
+soak: $(VENV)/test.stamp ## Leave 10,000 runs in every way, and prove 10,000 drawn ones (SCRIPTS=100 SEED=1: others)
 	$(BIN)/python tests/soak/runs.py $(ARGS)
+	$(BIN)/python tests/soak/scripts.py $(or $(SCRIPTS),10000) $(or $(SEED),0)
 
 dist: $(VENV)/dev.stamp ## Build the sdist, and the wheel from it
 	rm -rf build/lib dist
