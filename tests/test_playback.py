@@ -16,6 +16,7 @@ from looplatch.states.record import Kind
 from looplatch.telling import explain
 from looplatch.telling.fields import list_in
 from looplatch.testing import FakeClock, ScriptedAPI, error, failing, reply, scripts, text, tool_use
+from tests.nesting import SPEND, Agents, ask
 from tests.playing import MODEL, echo, play, saying, scripted
 from tests.recovering import Model, files, meet, reads
 from tests.resuming import cut_after
@@ -315,6 +316,37 @@ def test_a_sub_agent_answers_as_recorded() -> None:
             return run.log, await loop.replay(run.log)
 
     log, outcome = asyncio.run(main())
+    assert outcome.ok, str(outcome)
+    assert outcome.moves == len(log.transitions)
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+@pytest.mark.parametrize("first", [[], ["A text first. "]], ids=["at once", "after a text"])
+def test_a_sub_agent_that_runs_again_is_counted_once(first: list[str], calls: int) -> None:
+    """What it spent is on record; and its own bounds are those that it had, not what is left when it is done."""
+
+    async def main() -> tuple[Log, Playback]:
+        asking = [ask(f"t{number}", "What?") for number in range(calls)]
+        inner = [reply(tool_use("c1", "read", {}), usage=SPEND), reply("42", usage=SPEND)]
+
+        def answer(body: dict[str, Any]) -> Any:
+            return inner[len(body["messages"]) // 2]
+
+        agents = Agents(
+            [reply(*first, *asking, usage=SPEND), reply("It is 42.", usage=SPEND)],
+            answer,
+            limits=Limits(max_total_tokens=120 + 240 * calls + 121),
+            inner_options={"tools": [echo(read_only=False)]},
+        )
+        async with agents as loop:
+            run = loop.run("Go.")
+            await run
+            outcome = await loop.replay(run.log, tools="run")
+            assert len(agents.child.requests) == 4 * calls
+            return run.log, outcome
+
+    log, outcome = asyncio.run(main())
+    assert log.transitions[-1]["terminal"] == "answered"
     assert outcome.ok, str(outcome)
     assert outcome.moves == len(log.transitions)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,12 @@ from looplatch import (
     read,
     verify,
 )
+from looplatch.audit.children import child_files
 from looplatch.outbox import MAX_OFFERED
 from looplatch.testing import ScriptedAPI, reply, text, tool_use
 from looplatch.tools import ToolContext
 from tests.nesting import PRICE, SPEND, Agents, ask, linked
-from tests.playing import Hanging, alone, check, echo, result, rounds, running, scripted, tool_named
+from tests.playing import Hanging, alone, check, echo, play, result, rounds, running, scripted, tool_named
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["in memory", "in a file"])
@@ -325,3 +327,61 @@ def test_a_link_that_does_not_hold_is_found_where_both_logs_are_at_hand(tmp_path
     assert [violation.invariant for violation in found.violations] == ["P4", "P4"]
     alone = verify(Log(ours.lines, ours.payloads))
     assert alone.ok, "the other log is not at hand"
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".sqlite"])
+@pytest.mark.parametrize(("letter", "count"), [("r", 206), ("\u00e4", 103)], ids=["ascii", "two bytes"])
+def test_a_name_that_would_be_too_long_is_shortened_and_found_again(
+    tmp_path: Path, letter: str, count: int, suffix: str
+) -> None:
+    """The longest of its files, a torn end of its payloads, must fit into 255 bytes, too."""
+    file, call = tmp_path / f"{letter * count}{suffix}", "t" * 90
+
+    async def main() -> None:
+        inner = [reply("Found."), reply("Found.")]
+        agents = Agents([reply(ask(call, "Look."), ask("t" * 89, "Look.")), reply("Done.")], inner)
+        async with agents as loop:
+            run = loop.run("Go.", log=file)
+            await run
+            assert run.messages[2]["content"] == [result(call, "Found."), result("t" * 89, "Found.")]
+
+    asyncio.run(main())
+    log = read(file)
+    assert verify(file).ok
+    child, other = linked(log, call), linked(log, "t" * 89)
+    assert child.file is not None
+    assert other.file is not None
+    assert child.file != other.file
+    assert child.file.name.startswith(letter * 50)
+    assert len(child.file.name.encode()) <= 255 - len(".payloads.2147483647.torn")
+
+
+def test_every_name_of_a_log_beside_its_parent_fits_and_is_another_one() -> None:
+    names = [
+        next(islice(child_files(Path(f"{'r' * long}.jsonl"), f"{'t' * 99}{number}"), again, None)).name
+        for long in (100, 110, 117, 118, 119, 230, 249)
+        for number in range(3)
+        for again in range(12)
+    ]
+    assert max(len(name.encode()) for name in names) <= 224
+    assert len(set(names)) == len(names)
+
+
+def test_the_model_is_told_of_no_file(tmp_path: Path) -> None:
+    """The consumer is: what lies at the place of the log of a sub-agent is damaged."""
+    play([reply("Hello.")], log=tmp_path / "other.jsonl")
+    first, _, *rest = (tmp_path / "other.jsonl").read_bytes().splitlines(keepends=True)
+    damaged = tmp_path / "run.t1.jsonl"
+    damaged.write_bytes(b"".join([first, *rest]))
+
+    async def main() -> None:
+        agents = Agents([reply(ask("t1", "Look.")), reply("Done.")], [reply("Found.")])
+        async with agents as loop:
+            run = loop.run("Go.", log=tmp_path / "run.jsonl")
+            told = [message async for message in run]
+            said = "failed: SubAgentFailed: the sub-agent could not do its work: LogDamaged"
+            assert run.messages[2]["content"] == [result("t1", said, is_error=True)]
+            (progress,) = [one.progress[0] for one in told if isinstance(one, ToolMessage) and one.progress]
+            assert str(damaged) in str(progress)
+
+    asyncio.run(main())

@@ -8,17 +8,34 @@ import attrs
 
 from looplatch.agents.parentage import Child, Parentage
 from looplatch.agents.past import Past, ended, past_of, told
-from looplatch.audit import Log
-from looplatch.messages import AssistantMessage, Message, StreamEvent, SystemMessage, ToolMessage, UserMessage
+from looplatch.audit import AuditError, Log
+from looplatch.messages import (
+    AssistantMessage,
+    Message,
+    StreamEvent,
+    SystemMessage,
+    ToolMessage,
+    ToolPhase,
+    UserMessage,
+)
 from looplatch.opening import Opening, checked_messages, new_run_id
 from looplatch.plan import Plan
 from looplatch.resuming.reading import read_resumption
 from looplatch.run import Run
+from looplatch.states.errors import LooplatchError, UsageError
 from looplatch.states.limits import Limits
 from looplatch.tools import ToolResult
 from looplatch.workplace import Pauses
 
 _FORWARDED: Final = (SystemMessage, AssistantMessage, UserMessage, StreamEvent, ToolMessage)
+
+
+class SubAgentFailed(LooplatchError):
+    """The run of a sub-agent could not begin, or go on. `kind` is the name of the error, which is its cause."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(f"the sub-agent could not do its work: {kind}")
+        self.kind = kind
 
 
 async def answered(plan: Plan, prompt: str) -> ToolResult:
@@ -35,7 +52,24 @@ async def answered_within(plan: Plan, prompt: str, parent: Parentage) -> ToolRes
 
     Its tools have ended when this returns or raises, and `parent.child` says how far it has come. A run that has ended
     already is not made again. One that waits for someone's word is left suspended: its calls are pending then.
+
+    Raises SubAgentFailed where the run cannot begin or go on, or its log cannot be written; why, the parent's consumer
+    is told, and the model is not: that speaks of files.
     """
+    try:
+        return await _answered_within(plan, prompt, parent)
+    except (AuditError, UsageError, OSError) as error:
+        told = ToolMessage(
+            phase=ToolPhase.PROGRESS,
+            tool_use_id=parent.call.id,
+            name=parent.call.name,
+            progress=(f"the sub-agent failed: {error}",),
+        )
+        parent.at.outbox.push(told)
+        raise SubAgentFailed(type(error).__name__) from error
+
+
+async def _answered_within(plan: Plan, prompt: str, parent: Parentage) -> ToolResult:
     past = past_of(parent)
     if past.log is not None and past.log.terminal is not None:
         parent.child, result = ended(past.log)

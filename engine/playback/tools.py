@@ -1,11 +1,13 @@
 """The tools of a playback: the caller's, with the recorded results in the place of their code, or with their own."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
 import attrs
 
+from looplatch.agents.agent import Agent
+from looplatch.agents.parentage import NOTHING, PARENTAGE
 from looplatch.encoding import decode
 from looplatch.playback.model import PlaybackOver
 from looplatch.resuming.contents import Contents
@@ -50,7 +52,19 @@ class PlayedTools:
 
     async def _run(self, tool: Tool, given: dict[str, Any], ctx: ToolContext) -> object:
         self.begun.add(ctx.tool_use_id)
-        return await tool.call(given, ctx)
+        parent = PARENTAGE.get()
+        if parent is None or not isinstance(tool.call, Agent):
+            return await tool.call(given, ctx)
+        # Its run is no child of the one that is played: what it spent is on record, and is counted from there. While it
+        # runs, that is not taken from what is left for it.
+        end, budget = self._ends.get(ctx.tool_use_id), parent.at.budget
+        spent: Mapping[str, int] = NOTHING if end is None else end.get("usage") or NOTHING
+        budget.follow(ctx.tool_use_id, {name: -value for name, value in spent.items()})
+        PARENTAGE.set(attrs.evolve(parent))
+        try:
+            return await tool.call(given, ctx)
+        finally:
+            budget.follow(ctx.tool_use_id, None)
 
     async def _recorded(self, given: dict[str, Any], ctx: ToolContext) -> object:
         """The result that is on record, whole; where it was cut to be sent, it is cut again."""
