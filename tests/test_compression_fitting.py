@@ -10,6 +10,7 @@ from looplatch.recovery.compression.cutting import content_tokens
 from looplatch.recovery.compression.edits import apply
 from looplatch.recovery.compression.fitting import fit_newest, fit_results, newest_results, newest_tokens
 from looplatch.recovery.weights import weigh_all
+from looplatch.testing import histories as drawn_histories
 from tests import histories
 from tests.histories import picture, result, text
 
@@ -67,7 +68,7 @@ def test_only_what_the_model_has_not_read_yet_is_cut() -> None:
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=60)
-@given(histories.histories(), st.integers(-100, 3_000))
+@given(drawn_histories(), st.integers(-100, 3_000))
 def test_a_history_with_its_newest_results_cut_is_one_that_the_api_takes(
     messages: list[histories.Message], budget: int
 ) -> None:

@@ -17,6 +17,7 @@ from looplatch.recovery.compression.micro import micro
 from looplatch.recovery.compression.settings import Compression, ThinkingRule
 from looplatch.recovery.compression.snip import snip
 from looplatch.recovery.weights import weigh_all
+from looplatch.testing import histories as drawn_histories
 from tests import histories
 from tests.histories import Message, all_blocks, blocks_of, of_type, problems
 
@@ -56,7 +57,7 @@ def staged_in(messages: list[Message], setting: Compression) -> list[Staged]:
 @each_rule
 @each_level
 @slow
-@given(messages=histories.histories())
+@given(messages=drawn_histories())
 def test_a_level_leaves_a_shorter_history_that_the_api_takes_and_then_finds_no_more(
     level: str, rule: ThinkingRule, messages: list[Message]
 ) -> None:
@@ -78,7 +79,7 @@ def test_a_level_leaves_a_shorter_history_that_the_api_takes_and_then_finds_no_m
 def test_any_sequence_of_levels_holds_while_the_history_grows(rule: ThinkingRule, data: st.DataObject) -> None:
     """Summaries are staged before other levels edit their spans, and applied after."""
     setting = attrs.evolve(SMALL, thinking=rule)
-    messages = data.draw(histories.histories(least=3))
+    messages = data.draw(drawn_histories(min_size=3))
     issued = list(messages)
     staged: list[Staged] = []
     for number in range(data.draw(st.integers(2, 8))):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from looplatch.recovery.compression.edits import Edit
 from looplatch.recovery.compression.revising import edit_problems
 from looplatch.recovery.validity import history_problems
+from looplatch.testing import histories as drawn_histories
 from tests import histories
 from tests.histories import Block, Message, assistant, call, picture, result, text, thinking, user
 
@@ -68,7 +69,7 @@ def edits_of(draw: Callable[[st.SearchStrategy[Any]], Any], messages: list[Messa
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=200)
-@given(data=st.data(), messages=histories.histories(least=1, most=5), marks=st.integers(0, 4))
+@given(data=st.data(), messages=drawn_histories(min_size=1, max_size=5), marks=st.integers(0, 4))
 def test_the_problems_of_an_edit_are_those_of_the_edited_history(
     data: st.DataObject, messages: list[Message], marks: int
 ) -> None:

@@ -21,6 +21,7 @@ from looplatch.recovery.compression.micro import micro
 from looplatch.recovery.compression.snip import snip
 from looplatch.recovery.validity import history_problems
 from looplatch.testing import FakeClock, ScriptedAPI, reply
+from looplatch.testing import histories as drawn_histories
 from looplatch.workplace import Workplace
 from tests import histories
 from tests.histories import Message
@@ -66,7 +67,7 @@ def edits_by(level: str, messages: list[Message]) -> tuple[Edit, ...]:
 
 @pytest.mark.parametrize("level", ["snip", "micro", "collapse", "compact"])
 @settings(max_examples=40)
-@given(messages=histories.histories(least=4))
+@given(messages=drawn_histories(min_size=4))
 def test_the_history_the_log_and_what_is_sent_are_what_the_edits_say(level: str, messages: list[Message]) -> None:
     assume(list(history_problems(messages)) == [])  # calls that wait for approval are answered before anything is cut
 

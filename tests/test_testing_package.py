@@ -27,7 +27,7 @@ def test_a_script_and_its_api_load_nothing_heavy_either() -> None:
 
 
 def test_strategies_load_hypothesis_alone() -> None:
-    assert loaded_after("from looplatch.testing import scripts") == ["hypothesis"]
+    assert loaded_after("from looplatch.testing import histories, scripts") == ["hypothesis"]
 
 
 @pytest.mark.parametrize("name", looplatch.testing.__all__)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from looplatch.testing.checks import assert_matches, assert_valid, check_log
     from looplatch.testing.clock import FakeClock
     from looplatch.testing.conformance import AuditLogConformance
+    from looplatch.testing.drawn_histories import histories
     from looplatch.testing.errors import ScriptError
     from looplatch.testing.eventloop import DeterministicLoop, run
     from looplatch.testing.exchange import Exchange, ReceivedRequest
@@ -60,6 +61,7 @@ __all__ = [
     "events",
     "events_of",
     "failing",
+    "histories",
     "raw",
     "read_playbook",
     "recorded",
@@ -85,6 +87,7 @@ _NAMES_OF_MODULE = {
     "checks": "assert_matches assert_valid check_log",
     "clock": "FakeClock",
     "conformance": "AuditLogConformance",
+    "drawn_histories": "histories",
     "errors": "ScriptError",
     "eventloop": "DeterministicLoop run",
     "exchange": "Exchange ReceivedRequest",
