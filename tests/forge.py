@@ -13,9 +13,12 @@ import attrs
 
 from looplatch.states.context import TOTALS, Context
 from looplatch.states.event import Event
+from looplatch.states.events import StopHooksPassed, TroubleNamed
 from looplatch.states.limits import Limits
+from looplatch.states.reasons import Continue
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table, Transition
+from looplatch.states.trouble import TroubleKind
 from looplatch.states.verify.findings import Report
 
 RUN = "run-1"
@@ -94,6 +97,7 @@ class Forge:
         self.records: list[Fields] = []
         self.row: Transition | None = None
         self._count = 0
+        self._outputs = 0  # output tokens at the last continuation
         self._now = 0
         if genesis:
             self.add(
@@ -124,6 +128,7 @@ class Forge:
     # --- moves
 
     def send(self, event: Event) -> Fields:
+        event = self._measured(event)
         rows = self.table.alternatives(self.state, type(event))
         verdicts = [[row.guard.name, row.guard(self.context, event)] for row in rows]
         (row,) = [row for row, (_, verdict) in zip(rows, verdicts, strict=True) if verdict]
@@ -140,6 +145,8 @@ class Forge:
         if row.adds:
             new |= {name: getattr(before, name) + getattr(event, name) for name in TOTALS}
         self.context = attrs.evolve(before, **new)
+        if row.reason is Continue.TOKEN_BUDGET_CONTINUATION:
+            self._outputs = self.context.output_tokens
         self.state = row.target or source
         self.row = row
         return self.add(
@@ -154,6 +161,14 @@ class Forge:
             guards=verdicts,
             change={name: value for name, value in new.items() if value != getattr(before, name)},
         )
+
+    def _measured(self, event: Event) -> Event:
+        """The event with the output since the last continuation, where it tells of that."""
+        match event:
+            case StopHooksPassed() | TroubleNamed(trouble=TroubleKind.HOOK_BLOCKED | TroubleKind.TARGET_UNMET):
+                return attrs.evolve(event, new_tokens=self.context.output_tokens - self._outputs)
+            case _:
+                return event
 
     # --- messages
 
@@ -196,9 +211,13 @@ class Forge:
     # --- effects
 
     def begin(self, class_: str, **fields: Any) -> Fields:
+        if class_ == "hook":
+            fields = {"point": "before_tool", "name": "guardian", **fields}
         return self.add("effect_begin", **{"class": class_}, **fields)
 
     def end(self, begun: Fields, outcome: str = "ok", **fields: Any) -> Fields:
+        if begun.get("point") == "stop" and outcome in ("Block", "Halt"):
+            fields = {"reason": hexed("why"), "bytes": 5, **fields}
         return self.add("effect_end", begun=begun, **{"class": begun["class"], "outcome": outcome}, **fields)
 
     def ask(self, max_tokens: int = 8_000) -> Fields:

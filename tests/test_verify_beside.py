@@ -121,6 +121,7 @@ def unpaid(forge: Forge) -> Forge:
     responded = [one for one in forge.records if one.get("event") == "ModelResponded"][-1]
     responded["fields"] |= {"input_tokens": 10, "output_tokens": 10}
     responded["change"] |= {"input_tokens": 20, "output_tokens": 20}
+    forge.find(event="StopHooksPassed")["fields"]["new_tokens"] = 20
     return forge
 
 

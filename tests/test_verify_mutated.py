@@ -104,6 +104,42 @@ def test_every_byte_of_a_genesis_is_watched(log: Path) -> None:
     assert unseen == []
 
 
+# What is said twice, or follows from what else is said: the log, the record, the field, values, what is broken.
+FORGERIES: list[tuple[str, Fields, str, list[Any], str]] = [
+    ("hooks", {"event": "StopHooksPassed"}, "fields.new_tokens", [0, 35, 37, -1, 1_036], "C4"),
+    ("hooks", {"event": "ModelResponded"}, "fields.begun", [1, 1_000], "M13"),
+    ("hooks", {"kind": "effect_begin", "class": "hook"}, "name", ["", 7, None], "I4"),
+    ("hooks", {"kind": "effect_begin", "class": "hook"}, "point", ["", "stops", 7, None], "I4"),
+    ("tools", {"kind": "effect_begin", "class": "tool"}, "access", ["", None], "T5"),
+    ("hooks", {"kind": "effect_end", "class": "hook", "outcome": "Pass"}, "reason", [1, "x", "", "ab" * 32], "I4"),
+    ("hooks", {"kind": "effect_end", "class": "hook", "outcome": "Pass"}, "bytes", [1, -1, True, "x", None], "I4"),
+    ("hooks", {"kind": "effect_end", "class": "hook", "outcome": "Block"}, "reason", [None, 1, "x", "AB" * 32], "I4"),
+    ("hooks", {"kind": "effect_end", "class": "hook", "outcome": "Block"}, "bytes", [0, -1, True, None], "I4"),
+    ("hooks", {"kind": "effect_end", "class": "hook", "outcome": "ok"}, "outcome", ["", 7, None], "I4"),
+    ("hooks", {"event": "TroubleNamed"}, "fields.new_tokens", [0, 1_000_000], "C4"),
+    ("refused", {"event": "TroubleNamed"}, "fields.new_tokens", [1, -1], "M8"),
+    ("refused", {"event": "TroubleNamed"}, "fields.staged", [1, -1], "M8"),
+    ("refused", {"event": "TroubleNamed"}, "fields.output_limit", [1, -1], "M8"),
+    ("refused", {"event": "TroubleNamed"}, "fields.can_summarise", [True], "M8"),
+    ("refused", {"event": "TroubleNamed"}, "fields.breaker_cooled", [True], "M8"),
+]
+
+
+@pytest.mark.parametrize(("name", "wanted", "field", "values", "invariant"), FORGERIES)
+def test_what_follows_from_other_records_cannot_be_forged(
+    name: str, wanted: Fields, field: str, values: list[Any], invariant: str
+) -> None:
+    (log,) = (log for log in LOGS if log.stem == name and log.parent.name == "v2")
+    records = list(records_of(log))
+    place = max(n for n, one in enumerate(records) if all(one.get(key) == value for key, value in wanted.items()))
+    for value in values:
+        forged = list(records)
+        forged[place] = with_value(records[place], tuple(field.split(".")), value)
+        report = verify_lines(rehashed(forged, requests=True), past=known_table)
+        found = [(one.invariant, one.line) for one in report.violations]
+        assert (invariant, place + 1) in found, (value, found)
+
+
 COMMANDS = (
     ("verify", Exit.FAILED),
     ("verify --format json", Exit.FAILED),

@@ -68,7 +68,7 @@ def e6_after_a_hook() -> Forge:
     forge.told(forge.ask(), "end_turn", 10)
     respond(forge, "end_turn")
     forge.send(on.AnswerGiven())
-    forge.end(forge.begin("hook", point="stop", name="guardian"), "Block", reason=None, bytes=0)
+    forge.end(forge.begin("hook", point="stop", name="guardian"), "Block")
     forge.send(on.StopHooksBlocked(hook="guardian"))
     forge.send(on.TroubleNamed(trouble=TroubleKind.HOOK_BLOCKED))
     forge.join("user", text("More."))["origin"] = "send"

@@ -45,7 +45,7 @@ def asked_to_stop(*said: tuple[str, str]) -> Forge:
     respond(forge, "end_turn")
     forge.send(on.AnswerGiven())
     for name, outcome in said:
-        forge.end(forge.begin("hook", point="stop", name=name), outcome, reason=None, bytes=0)
+        forge.end(forge.begin("hook", point="stop", name=name), outcome)
     return forge
 
 

@@ -20,6 +20,11 @@ class Answers:
         self._findings = findings
         self.ask()
 
+    @property
+    def calls(self) -> int:
+        """How many calls of it are in the history."""
+        return sum(block["type"] == "tool_use" for block in self._joined)
+
     def ask(self) -> None:
         """Another request is sent."""
         self._named: list[dict[str, Any]] = []

@@ -34,6 +34,15 @@ _MODELS: Final = ("model", "summary")
 _SPENDS: Final = (*_MODELS, "note")
 _SUSPENDED: Final = "suspended"  # how a call ends, for now, whose own run waits for someone's word
 _LOWER_LIMIT: Final = "max_tokens"  # why a retry is another request
+_DECIDING: Final = frozenset({str(State.DECIDE)})
+_POINTS: Final = {  # of hooks, and the states that each may begin in
+    "after_response": _DECIDING,
+    "stop": _DECIDING,
+    "before_tool": _MAY_BEGIN["hook"],
+    "after_tool": _MAY_BEGIN["hook"],
+}
+_SAYING_WHY: Final = ("Block", "Halt")
+_HEX: Final = frozenset("0123456789abcdef")
 _AROUND_TOOLS: Final = ("before_tool", "after_tool")  # hooks that go on as long as tools may
 _BESIDE: Final = "note"  # goes on beside the run, whatever its state is
 
@@ -104,6 +113,8 @@ class Effects:
             self._begin_tool(record)
         elif kind == "sleep":
             self._begin_sleep(record["delay_ms"])
+        elif kind == "hook":
+            self._begin_hook(record, state)
         delay = record["delay_ms"] if kind == "sleep" else 0
         self.running[record["seq"]] = Running(
             kind,
@@ -139,8 +150,8 @@ class Effects:
                 self.unfinished = record["outcome"] == "interrupted"
             error: dict[str, Any] = record.get("error") or {}
             self._retry_after = error.get("retry_after_ms")
-        elif begun.point == "stop":
-            self._verdicts.append((begun.name, record["outcome"]))
+        elif begun.kind == "hook":
+            self._end_hook(begun, record)
         elif begun.kind == "sleep" and record["outcome"] == "ok":
             slept = record["mono_ns"] - begun.mono_ns + GRACE_NS
             if slept < begun.delay_ms * _MS:
@@ -219,6 +230,32 @@ class Effects:
             self._findings.add("C5", "the wait is not what the move said", self._delay[0], delay)
         if self._retry_after is not None and delay < self._retry_after:
             self._findings.add("C5", "the wait does not honour retry-after", f"at least {self._retry_after}", delay)
+
+    def _begin_hook(self, record: dict[str, Any], state: str) -> None:
+        add, point, name = self._findings.add, record["point"], record["name"]
+        if type(name) is not str or not name:
+            add("I4", "the hook has no name", "a text", name)
+        states = _POINTS.get(point)
+        if states is None:
+            add("I4", "there is no such point at which hooks are asked", ", ".join(_POINTS), point)
+        elif state not in states:
+            add("E2", f"a hook of the point {point} begins in {state}", ", ".join(sorted(states)), state)
+
+    def _end_hook(self, begun: Running, record: dict[str, Any]) -> None:
+        """Only stop hooks say why, and those that let the run end have no reason to."""
+        outcome: str = record["outcome"]
+        if type(outcome) is not str or not outcome:
+            self._findings.add("I4", "the hook has not said anything", "what it returned or raised", outcome)
+        if begun.point == "stop":
+            self._verdicts.append((begun.name, outcome))
+        reason, size = record.get("reason"), record.get("bytes", 0)
+        if begun.point == "stop" and outcome in _SAYING_WHY:
+            right = type(reason) is str and len(reason) == 64 and set(reason) <= _HEX
+            right, wanted = right and type(size) is int and size > 0, "a commitment, and the size of what it is to"
+        else:
+            right, wanted = reason is None and type(size) is int and size == 0, "no reason"
+        if not right:
+            self._findings.add("I4", f"the reason of the hook is not that of {outcome}", wanted, (reason, size))
 
     # --- moves
 

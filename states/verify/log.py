@@ -257,6 +257,8 @@ class _Verifier:
                 self._findings.add("M13", "no answer is unfinished of which calls had begun", 0, told)
         elif told < effects.begun:
             self._findings.add("M13", "more calls had begun than the event says", f"at least {effects.begun}", told)
+        elif told > effects.begun and event != "RunResumed" and told > (most := self._history.answers.calls):
+            self._findings.add("M13", "fewer calls are in the answer than had begun", f"at most {most}", told)
 
     def _judge_claim(self, record: dict[str, Any], effects: Effects) -> None:
         """A new process owns the run: with the limits that it was resumed with, where they are others."""

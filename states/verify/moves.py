@@ -4,7 +4,9 @@ from typing import Any, Final
 
 from looplatch.states.decisions import Decisions
 from looplatch.states.limits import Limits
+from looplatch.states.reasons import Continue
 from looplatch.states.state import State
+from looplatch.states.trouble import TroubleKind
 from looplatch.states.verify.change import Change, take
 from looplatch.states.verify.findings import Findings
 from looplatch.states.verify.plan import Alternatives, EventPlan, Fact, Plan, RowPlan, is_circle
@@ -13,6 +15,17 @@ from looplatch.states.verify.values import is_list, is_object
 _PREPARE, _DECIDE, _RECOVER = str(State.PREPARE), str(State.DECIDE), str(State.RECOVER)
 _DECIDING: Final = frozenset({"ToolsRequested", "TurnPaused", "OutputTruncated", "ContextExceeded", "Refused",
                               "AnswerGiven", "StopReasonUnknown"})  # fmt: skip
+
+_CONTINUED: Final = str(Continue.TOKEN_BUDGET_CONTINUATION)
+_TOLD: Final[dict[TroubleKind, tuple[str, ...]]] = {  # what `TroubleNamed` tells of each trouble
+    TroubleKind.TRUNCATED: ("trouble", "output_limit"),
+    TroubleKind.TRANSIENT: ("trouble", "delay_ms", "fallback"),
+    TroubleKind.HOOK_BLOCKED: ("trouble", "new_tokens"),
+    TroubleKind.TARGET_UNMET: ("trouble", "new_tokens"),
+    TroubleKind.OVERFLOW: ("trouble", "staged", "can_summarise", "breaker_cooled"),
+    TroubleKind.FATAL: ("trouble",),
+    TroubleKind.REFUSED: ("trouble",),
+}
 
 
 class Moves:
@@ -34,6 +47,7 @@ class Moves:
         self._change = Change(plan, findings)
         self._saved: tuple[str, frozenset[str] | None, dict[str, Any]] | None = None
         self._steps = self._span = 0
+        self._outputs = 0  # output tokens at the last continuation towards the target
 
     def begin(self, limits: dict[str, Any]) -> None:
         """Take the run's limits from its genesis. Raises TypeError or UsageError where they are none."""
@@ -83,12 +97,15 @@ class Moves:
             return self._believe(record)
         if record["reason"] != row.reason or record["strategy"] != row.strategy or record["terminal"] != row.terminal:
             self._check_names(record, row, source)
-        if name == "TroubleNamed" and source == _RECOVER and fields["trouble"] != vars(self.context)["trouble"]:
-            wanted = vars(self.context)["trouble"]
-            self._findings.add("M8", "the trouble named is not the one at hand", str(wanted), str(fields["trouble"]))
+        if name == "TroubleNamed" and source == _RECOVER:
+            self._check_trouble(fields)
+        elif name == "StopHooksPassed":
+            self._check_new_tokens(name, fields["new_tokens"])
         if row.changes or record["change"] != {}:
             enters = target == _RECOVER and source != _RECOVER
             self._change.apply(record, row, fields, self.context, enters_recover=enters)
+            if row.reason == _CONTINUED:
+                self._outputs = vars(self.context)["output_tokens"]
         self.awaited = row.awaited
         self.ended = target in self._plan.final
         self.terminal = row.terminal
@@ -189,6 +206,27 @@ class Moves:
             add("M8" if lacking else "M7", "the strategy is not the row's", row.strategy, strategy)
         if terminal != row.terminal:
             add("M8" if source == _RECOVER else "M9", "the terminal reason is not the row's", row.terminal, terminal)
+
+    def _check_trouble(self, fields: dict[str, Any]) -> None:
+        """The trouble is the one at hand, and no more is said of it than belongs to its kind."""
+        trouble = fields["trouble"]
+        if trouble != vars(self.context)["trouble"]:
+            wanted = vars(self.context)["trouble"]
+            self._findings.add("M8", "the trouble named is not the one at hand", str(wanted), str(trouble))
+        told = _TOLD[trouble]
+        for name, value in fields.items():
+            if value and name not in told:
+                self._findings.add("M8", f"nothing is to be said of {name} at {trouble}", "nothing", value)
+            elif value.__class__ is int and value < 0:
+                self._findings.add("M8", f"{name} is below 0", "at least 0", value)
+        if "new_tokens" in told:
+            self._check_new_tokens("TroubleNamed", fields["new_tokens"])
+
+    def _check_new_tokens(self, event: str, told: int) -> None:
+        wanted = vars(self.context)["output_tokens"] - self._outputs
+        if told != wanted:
+            message = f"{event}.new_tokens is not the output since the last continuation"
+            self._findings.add("C4", message, wanted, told)
 
     def _check_measure(self, external: bool) -> None:
         """By itself a run never stands twice where it stood: Brent's way to see that with one place remembered."""
