@@ -10,7 +10,7 @@ import attrs
 
 from looplatch.states.errors import UsageError
 
-KNOWN_VERSION: Final = 1
+KNOWN_VERSION: Final = 2
 """Rises with each change of `KNOWN`, so that a log is judged by the patterns that its run had."""
 
 _AROUND: Final = r"[\"']?\s{0,9}[:=]\s{0,9}[\"']?"  # between a name and its value
@@ -66,6 +66,10 @@ _in_names_text: Final = {word: re.compile(_after(word)).search for word in _IN_N
 _in_names_bytes: Final = {word.encode(): re.compile(_after(word).encode()).search for word in _IN_NAMES}
 
 
+# Each takes time that grows with the text alone, whatever it holds: no pattern but `jwt` needs anything behind a part
+# that has no bounds, and that one looks at a run of its characters only from where the run begins. And each takes all
+# characters of its kind, so that nothing else begins where it ends.
+_JWT: Final = "[A-Za-z0-9_-]"
 KNOWN: Final = (
     _known(
         "private_key",
@@ -77,22 +81,27 @@ KNOWN: Final = (
     _known("anthropic_key", "sk-ant-", r"\bsk-ant-[A-Za-z0-9_-]{16,}"),
     _known("openai_key", "sk-", r"\bsk-(?:(?:proj|svcacct|admin|or-v1)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9]{32,})"),
     _known("aws_access_key", "akia asia abia acca", r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}\b"),
-    _known("google_key", "aiza ya29.", r"\b(?:AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,})"),
+    _known("google_key", "aiza ya29.", r"\b(?:AIza[A-Za-z0-9_-]{35,}|ya29\.[A-Za-z0-9_-]{20,})"),
     _known("azure_key", "accountkey= sharedaccesskey=", r"(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/=]{40,})"),
     _known(
         "github_token",
         "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
-        r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})",
+        r"\b(?:gh[pousr]_[A-Za-z0-9]{36}\w*|github_pat_[A-Za-z0-9_]{22,})",
     ),
     _known("gitlab_token", "glpat-", r"\bglpat-[A-Za-z0-9_-]{20,}"),
     _known("slack_token", "xox xapp-", r"\bx(?:ox[abeoprs]|app)-[A-Za-z0-9-]{10,}"),
     _known("slack_webhook", "hooks.slack.com", r"hooks\.slack\.com/services/([A-Za-z0-9/]{20,})"),
-    _known("stripe_key", "sk_live_ sk_test_ rk_live_ rk_test_", r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
-    _known("npm_token", "npm_", r"\bnpm_[A-Za-z0-9]{36}"),
+    _known("stripe_key", "sk_live_ sk_test_ rk_live_ rk_test_", r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16}\w*"),
+    _known("npm_token", "npm_", r"\bnpm_[A-Za-z0-9]{36}\w*"),
     _known("pypi_token", "pypi-ag", r"\bpypi-Ag[A-Za-z0-9_-]{50,}"),
-    _known("huggingface_token", "hf_", r"\bhf_[A-Za-z0-9]{30,}"),
-    _known("sendgrid_key", "sg.", r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
-    _known("jwt", "eyj", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+    _known("huggingface_token", "hf_", r"\bhf_[A-Za-z0-9]{30}\w*"),
+    _known("sendgrid_key", "sg.", r"\bSG\.[A-Za-z0-9_-]{16,200}+\.[A-Za-z0-9_-]{16,}"),
+    _known(
+        "jwt",
+        "eyj",
+        rf"(?<!{_JWT})(?={_JWT}++\.eyJ{_JWT}{{10,}}+\.{_JWT}{{10}}){_JWT}*?\b"
+        rf"(eyJ{_JWT}{{10,}}+\.eyJ{_JWT}{{10,}}+\.{_JWT}{{10,}}+)",
+    ),
     _known(
         "authorization",
         "authorization",
@@ -112,7 +121,8 @@ _NAMED_ANCHORS: Final = (b"authorization", b"cookie", b"passw", b"passphrase", b
 _OPAQUE: Final = frozenset(("signature", "encrypted_content", "encrypted_index", "encrypted_stdout"))
 _BINARY: Final = ("base64", "redacted_thinking")
 _MARKED: Final = "[redacted: "
-_marked: Final = re.compile(r"(\[redacted: [a-z0-9_-]{1,40}\])")
+_NAMED: Final = "named_secret"
+_PASSES: Final = 16  # over a text; after these all of it is taken out
 
 
 def marker(name: str) -> str:
@@ -150,6 +160,12 @@ class Secrets:
         own = tuple(Pattern(name, regex) for name, regex in self.own.items())
         return own + KNOWN if self.known else own
 
+    @cached_property
+    def _marked(self) -> re.Pattern[str]:
+        """Finds what takes a secret's place; nothing else may look like it, and hide one."""
+        names = "|".join(sorted({*self.own, *(pattern.name for pattern in KNOWN)}))
+        return re.compile(rf"(\[redacted: (?:{names})\])")
+
     def fields(self) -> dict[str, Any]:
         """What a genesis says of it: names and digests, since a pattern may be a secret itself."""
         digests = {name: hashlib.sha256(regex.pattern.encode()).hexdigest() for name, regex in self.own.items()}
@@ -173,45 +189,52 @@ class Secrets:
         """A copy of `value` without secrets, and the kinds of those that were in it."""
         found: dict[str, None] = {}
         whole: list[Any] = [value]
-        left: list[Any] = [whole]
+        left: list[tuple[Any, bool]] = [(whole, False)]  # and whether a telling name is above it
         while left:
-            outer = left.pop()
-            named = isinstance(outer, dict)
-            places: list[Any] = list(cast("dict[str, object]", outer)) if named else list(range(len(outer)))
+            outer, told = left.pop()
+            named = _is_object(outer)
+            if named:
+                self._clean_names(outer, found)
+            places: list[Any] = list(outer) if named else list(range(len(outer)))
             for place in places:
-                inner = outer[place]
-                if isinstance(inner, str):
-                    clean = self._stand_in(cast("dict[str, object]", outer), place, found) if named else None
-                    outer[place] = self._clean(inner, found) if clean is None else clean
-                elif isinstance(inner, dict | list | tuple):
-                    own = (
-                        dict(cast("dict[str, object]", inner))
-                        if isinstance(inner, dict)
-                        else list(cast("list[object]", inner))
-                    )
-                    outer[place] = own
-                    left.append(own)
+                inner: Any = outer[place]
+                telling = told or (named and self.known and _is_named(place) is not None)
+                if _is_object(inner) or _is_list(inner):
+                    outer[place] = own = dict(inner) if _is_object(inner) else list(inner)
+                    left.append((own, telling))
+                elif telling:
+                    outer[place] = _stand_in(inner, found)
+                elif isinstance(inner, str) and not _is_opaque(outer, place):
+                    outer[place] = self._clean(inner, found)
         return whole[0], tuple(found)
 
-    def _stand_in(self, held: dict[str, object], name: str, found: dict[str, None]) -> str | None:
-        """What a text is replaced by because of the name that it has; None: that does not tell."""
-        text = str(held[name])
-        if name in _OPAQUE or (name == "data" and held.get("type") in _BINARY):
-            return text  # it is not for people, and would be worth nothing if it were changed
-        if self.known and text and _is_named(name) and not text.startswith(_MARKED):
-            found["named_secret"] = None
-            return marker("named_secret")
-        return None
+    def _clean_names(self, held: dict[str, Any], found: dict[str, None]) -> None:
+        """Take secrets out of the names in an object, which keeps all it has."""
+        clean = {name: self._clean(name, found) for name in held}
+        if all(name == own for name, own in clean.items()):
+            return
+        inner = list(held.items())
+        held.clear()
+        times: dict[str, int] = {}
+        taken = {name for name, own in clean.items() if name == own}
+        for name, value in inner:
+            own = clean[name]
+            while own != name and own in taken:
+                times[clean[name]] = number = times.get(clean[name], 1) + 1
+                own = f"{clean[name]} {number}"
+            taken.add(own)
+            held[own] = value
 
     def _clean(self, text: str, found: dict[str, None]) -> str:
-        while True:  # what is taken out may set another one free, which had no bounds before
+        for _ in range(_PASSES):  # what is taken out may set another one free, which had no bounds before
             clean = "".join(
                 piece if place % 2 else self._clean_piece(piece, found)
-                for place, piece in enumerate(_marked.split(text) if _MARKED in text else (text,))
+                for place, piece in enumerate(self._marked.split(text) if _MARKED in text else (text,))
             )
             if clean == text:
                 return text
             text = clean
+        return marker(next(reversed(found)))  # so many, one behind the other, are put there to go on for ever
 
     def _clean_piece(self, text: str, found: dict[str, None]) -> str:
         lowered = text.lower()
@@ -223,6 +246,29 @@ class Secrets:
                 found[pattern.name] = None
                 lowered = text.lower()
         return text
+
+
+def _stand_in(value: object, found: dict[str, None]) -> object:
+    """What a text or a number is replaced by because of the name that it has."""
+    if value is None or isinstance(value, bool) or value in ("", marker(_NAMED)):
+        return value
+    found[_NAMED] = None
+    return marker(_NAMED)
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _is_opaque(outer: Any, place: Any) -> bool:
+    """Whether a text is not for people, and would be worth nothing if it were changed."""
+    if not isinstance(outer, dict):
+        return False
+    return place in _OPAQUE or (place == "data" and cast("dict[str, Any]", outer).get("type") in _BINARY)
 
 
 def _replaced(name: str, match: re.Match[str]) -> str:

@@ -12,6 +12,7 @@ from looplatch.audit import AuditLog, JsonlLog, LogInUse, MemoryLog, Secrets, Sq
 from looplatch.cli import main
 from looplatch.recovery.resume.lost import ContentRemoved
 from looplatch.states.record import Kind
+from looplatch.states.secrets import KNOWN_VERSION
 from looplatch.states.verify.log import verify_lines
 from looplatch.testing import FakeClock, ScriptedAPI, reply, tool_use
 from tests.playing import ANYTHING, MODEL, played, scripted
@@ -87,7 +88,8 @@ def test_a_secret_that_stands_in_a_payload_is_told(tmp_path: Path) -> None:
     asyncio.run(played([reply("Hello.")], log=log, prompt=f"It is {SECRET}", secrets=Secrets(known=False)))
     assert looplatch.verify(log).ok
     report = verify_lines(
-        [line.replace(b'"known":null', b'"known":1') for line in read(log).lines], payloads=read(log).payloads.find
+        [line.replace(b'"known":null', b'"known":%d' % KNOWN_VERSION) for line in read(log).lines],
+        payloads=read(log).payloads.find,
     )
     assert [one for one in report.violations if one.invariant == "P1"]
     assert SECRET not in str(report)

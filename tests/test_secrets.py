@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from looplatch.audit import SECRETS, Secrets
 from looplatch.states.errors import UsageError
-from looplatch.states.secrets import KNOWN
+from looplatch.states.secrets import KNOWN, Pattern
 
 # Each as a person would come across it; every one of them is made up. Split, so that no scanner takes them for real.
 FOUND = {
@@ -101,7 +101,8 @@ def test_a_deep_value_is_searched_too() -> None:
 
 PIECES = st.lists(st.sampled_from([*FOUND.values(), *("\n", " ", '"', "key=", "Bearer ", "authorization: ", "a1")]))
 VALUES = st.recursive(
-    PIECES.map("".join), lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["text", "password"]), inner)
+    PIECES.map("".join),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["text", "password", FOUND["jwt"]]), inner),
 )
 
 
@@ -147,3 +148,69 @@ def test_each_name_of_a_secret_is_worth_a_closer_look(name: str) -> None:
 @pytest.mark.parametrize("text", ["the tokens of a monkey", "a secret: the keyword is the token", "no_key, any-token"])
 def test_words_that_many_texts_have_are_not_worth_a_closer_look(text: str) -> None:
     assert not SECRETS.may_be_in(json.dumps(text).encode())
+
+
+# Parts without bounds that something must follow: the one ends with the text at the latest, and is then all of it; the
+# other one is tried only where a token is known to be.
+EXCUSED = {"private_key": [".*?"], "jwt": ["C*?"]}
+
+
+@pytest.mark.parametrize("pattern", KNOWN, ids=lambda pattern: pattern.name)
+def test_no_text_makes_a_pattern_slow(pattern: Pattern) -> None:
+    """Nothing that can fail follows a part without bounds, unless that part gives nothing back."""
+    shape = re.sub(r"\[[^\]]*\]", "C", re.sub(r"\\\[|\\\]", "e", pattern.regex.pattern))
+    unbounded = re.compile(r"(?:\\?[^\s()|])(?:[*+]|\{\d+,\})[?+]?")
+    found = [
+        match.group() for match in unbounded.finditer(shape) if not re.match(r"\||(?:=\*)?\)*\Z", shape[match.end() :])
+    ]
+    assert [one for one in found if not one.endswith(("}+", "++", "*+"))] in ([], EXCUSED.get(pattern.name))
+
+
+@pytest.mark.parametrize("before", ["", "x-", "x/", "a.", "x-eyJ/", "eyJaaaaaaaaaaaa.eyJ."])
+def test_a_token_is_found_behind_what_looks_like_its_beginning(before: str) -> None:
+    assert SECRETS.taken_out(f"{before}{FOUND['jwt']} b")[0] == f"{before}[redacted: jwt] b"
+
+
+def test_secrets_one_behind_the_other_are_taken_out_in_a_few_passes() -> None:
+    """Each one has no bounds before the one before it is gone: with all of them the text goes."""
+    secrets = Secrets(own={"customer": r"\bc\d{6}"})
+    assert secrets.taken_out("c123456" * 1_000 + " and more") == ("[redacted: customer]", ("customer",))
+    assert secrets.taken_out("c123456" * 3 + " and more") == ("[redacted: customer]" * 3 + " and more", ("customer",))
+    for kind in ("npm_token", "google_key", "github_token", "huggingface_token", "stripe_key"):
+        assert SECRETS.taken_out(FOUND[kind] * 1_000)[0].startswith(f"[redacted: {kind}]")
+        assert FOUND[kind] not in SECRETS.taken_out(FOUND[kind] * 1_000)[0]
+
+
+def test_names_that_are_secrets_are_taken_out_and_nothing_with_them() -> None:
+    one, other, third = (FOUND["anthropic_key"] + str(n) for n in range(3))
+    given = {"a": 0, one: 1, "[redacted: anthropic_key] 2": 2, other: {third: [one]}}
+    clean, kinds = SECRETS.taken_out(given)
+    mark = "[redacted: anthropic_key]"
+    assert clean == {"a": 0, mark: 1, f"{mark} 2": 2, f"{mark} 3": {mark: [mark]}}
+    assert list(clean) == ["a", mark, f"{mark} 2", f"{mark} 3"]
+    assert kinds == ("anthropic_key",)
+    assert SECRETS.taken_out(clean) == (clean, ())
+
+
+def test_all_that_stands_below_a_telling_name_is_taken_out() -> None:
+    mark = "[redacted: named_secret]"
+    given = {
+        "cookie": ["sid=1", {"of": "me", "n": 1.5, "on": True, "no": None, "": ""}],
+        "password": 123456,
+        "authorization": {"signature": "s", "data": [[7]]},
+        "passwd": "[redacted: jwt] and more",
+    }
+    clean, kinds = SECRETS.taken_out(given)
+    assert clean == {
+        "cookie": [mark, {"of": mark, "n": mark, "on": True, "no": None, "": ""}],
+        "password": mark,
+        "authorization": {"signature": mark, "data": [[mark]]},
+        "passwd": mark,
+    }
+    assert kinds == ("named_secret",)
+    assert SECRETS.taken_out(clean) == (clean, ())
+    assert SECRETS.may_be_in(json.dumps(given).encode())
+
+
+def test_what_only_looks_like_a_mark_hides_nothing() -> None:
+    assert "sk-ant" not in SECRETS.taken_out("[redacted: sk-ant-api03-0123456789abcdef]")[0]
