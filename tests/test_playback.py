@@ -335,7 +335,7 @@ def test_a_sub_agent_that_runs_again_is_counted_once(first: list[str], calls: in
         agents = Agents(
             [reply(*first, *asking, usage=SPEND), reply("It is 42.", usage=SPEND)],
             answer,
-            limits=Limits(max_total_tokens=120 + 240 * calls + 121),
+            limits=Limits(max_total_tokens=120 + 240 * calls + 1),
             inner_options={"tools": [echo(read_only=False)]},
         )
         async with agents as loop:
