@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from looplatch.tools import Tool, ToolContext, ToolResult, tool
     from looplatch.verification import verify
 
+    __version__: str
+
 _HOMES = {
     "looplatch.audit": ("AuditError", "Log", "read"),
     "looplatch.blocks": ("TextBlock", "ThinkingBlock", "ToolResultBlock", "ToolUseBlock"),
@@ -102,6 +104,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("looplatch")
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -111,4 +115,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})

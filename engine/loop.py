@@ -16,7 +16,7 @@ from looplatch.audit.signing import Signer, signer_of
 from looplatch.clock import SystemClock
 from looplatch.hooks import Allow, Deny, Hooks
 from looplatch.model import SdkClient, default_client
-from looplatch.model.sdk import AsyncClient
+from looplatch.model.sdk import AsyncClient, check_client
 from looplatch.opening import Opening, checked_messages, new_run_id
 from looplatch.plan import Plan
 from looplatch.playback import Playback
@@ -132,6 +132,8 @@ class Loop:
             named = "server_edits" if compression.server_edits else "api_compaction"
             problem = f"it cannot be combined with Compression({named}=True)"
             raise UsageError("params['context_management']", problem, "Leave one of them out")
+        if client is not None:
+            check_client(client)
         self._client = client
         self.plan = Plan(
             parts=parts,

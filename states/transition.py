@@ -131,6 +131,9 @@ class Table:
     final: tuple[State, ...] = FINAL
     past: Mapping[str, Any] | None = None
 
+    def __repr__(self) -> str:
+        return f"Table({len(self.rows)} rows, {self.fingerprint[:8]}…)"
+
     def __iter__(self) -> Iterator[Transition]:
         return iter(self.rows)
 

@@ -191,10 +191,17 @@ def test_no_key_and_no_client_is_said_before_anything_is_sent_or_written(
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("client", ["x", 7, object()])
+def test_what_is_no_client_is_refused_at_once(client: Any) -> None:
+    with pytest.raises(UsageError) as caught:
+        Loop(model=MODEL, client=client)
+    about(caught.value, "client", type(client).__name__, "AsyncAnthropic()")
+
+
 def test_a_synchronous_client_is_refused() -> None:
     async def main() -> None:
         with anthropic.Anthropic(api_key="k") as client, pytest.raises(UsageError) as caught:
-            await Loop(model=MODEL, client=cast("Any", client)).run("Go.")
+            Loop(model=MODEL, client=cast("Any", client))
         about(caught.value, "client", "Anthropic", "AsyncAnthropic()")
 
     asyncio.run(main())

@@ -159,13 +159,14 @@ def test_without_a_key_nothing_is_sent_and_the_demo_is_named(ask: Ask) -> None:
     [
         (["run", " "], "prompt: it is empty"),
         (["run", "Hello", "--model", ""], "model: '' is no model's name"),
-        (["run", "Hello", "--dir", "none"], "folder: 'none' cannot be read as one"),
+        (["run", "Hello", "--dir", "none"], "--dir: 'none' cannot be read as one"),
         (["run", "Hello", "--log", "none/run.jsonl"], "log: "),
         (["run", "Hello", "--log", "taken.jsonl"], "taken.jsonl: it holds something that is no log of looplatch"),
-        (["demo", "--dir", "none"], "folder: 'none' cannot be read as one"),
+        (["demo", "--dir", "none"], "--dir: 'none' cannot be read as one"),
         (["demo", "--log", "taken.jsonl"], "taken.jsonl: it holds something that is no log of looplatch"),
         (["verify", "none.jsonl"], "log: none.jsonl cannot be read (No such file or directory)"),
         (["diagram", "--log", "none.jsonl"], "log: none.jsonl cannot be read (No such file or directory)"),
+        (["diagram", "-o", "x.foo"], "-o: x.foo: the suffix '.foo' tells no format. End the name in one of .mmd, "),
         (["diagram", "-o", "none/x.svg"], "-o: none/x.svg cannot be written (No such file or directory)"),
     ],
 )
@@ -389,3 +390,16 @@ def test_replay_makes_the_moves_of_a_log_again(tmp_path: Path, capsys: pytest.Ca
     log.write_bytes(forged)
     assert main(["replay", str(log)]) == Exit.FAILED
     assert "the machine gives 'orchestrate', the log has 'recover'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        (["redact", "--seq", "99"], "looplatch: --seq: the log has no record 99. "),
+        (["explain", "--turn", "9"], "looplatch: --turn: the run has no turn 9. "),
+    ],
+)
+def test_a_complaint_names_the_option(ask: Ask, log: Path, command: list[str], complaint: str) -> None:
+    name, *options = command
+    code, _, err = ask(name, log, *options)
+    assert (code, err[: len(complaint)]) == (Exit.USAGE, complaint)

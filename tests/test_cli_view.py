@@ -41,6 +41,17 @@ def test_a_log_of_another_name_gets_the_suffix_added(log: Path, capsys: pytest.C
     assert ask(capsys, "view", other) == (Exit.GOOD, f"{log.with_name('run.log.html')}\n", "")
 
 
+def test_the_page_of_a_database_goes_beside_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    play([reply("Hello.")], log=tmp_path / "a.sqlite")
+    assert ask(capsys, "view", tmp_path / "a.sqlite") == (Exit.GOOD, f"{tmp_path / 'a.html'}\n", "")
+
+
+def test_a_segment_gives_the_page_of_the_whole_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    play([reply("Hello. " * 400)], log=tmp_path / "seg.jsonl", segment_bytes=1_024)
+    assert (tmp_path / "seg.jsonl.3").exists()
+    assert ask(capsys, "view", tmp_path / "seg.jsonl.3") == (Exit.GOOD, f"{tmp_path / 'seg.html'}\n", "")
+
+
 def test_the_page_goes_where_it_is_asked_to(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     there = log.with_name("there.html")
     there.write_text("old")

@@ -1,12 +1,15 @@
 """The names that DESIGN promises are where a user looks for them, and each package says what it offers."""
 
 import importlib
+import importlib.metadata
+import inspect
 import subprocess
 import sys
 
 import pytest
 
 import looplatch
+from looplatch.states.table import TABLE
 
 PACKAGES = (
     "looplatch",
@@ -51,3 +54,15 @@ def test_a_table_can_be_taken_apart_with_the_names_of_its_package() -> None:
     entering = {row.reason for row in TABLE.rows if row.target is State.PREPARE and row.reason is not None}
     assert entering == set(Continue)
     assert [state.value for state in WORKING] == ["prepare", "stream", "decide", "orchestrate", "recover"]
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert looplatch.__version__ == importlib.metadata.version("looplatch")
+    assert "__version__" in dir(looplatch)
+
+
+@pytest.mark.parametrize("name", ["verify", "replay", "explain"])
+def test_help_tells_of_a_table_in_a_few_words(name: str) -> None:
+    signature = str(inspect.signature(getattr(looplatch, name)))
+    assert len(signature) < 1_000
+    assert repr(TABLE) == f"Table({len(TABLE)} rows, {TABLE.fingerprint[:8]}…)"

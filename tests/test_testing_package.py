@@ -30,6 +30,26 @@ def test_strategies_load_hypothesis_alone() -> None:
     assert loaded_after("from looplatch.testing import histories, scripts") == ["hypothesis"]
 
 
+NO_HYPOTHESIS = "import sys; sys.modules['hypothesis'] = None"
+
+
+def test_star_imports_do_not_need_hypothesis() -> None:
+    use = f"{NO_HYPOTHESIS}\nfrom looplatch.testing import *\nScriptedAPI([reply('a')])"
+    subprocess.run([sys.executable, "-Ic", use], check=True)
+
+
+@pytest.mark.parametrize("name", ["TableWalk", "contexts", "events", "events_of", "scripts"])
+def test_without_hypothesis_the_extra_is_named(name: str) -> None:
+    use = f"{NO_HYPOTHESIS}\nfrom looplatch.testing import {name}"
+    told = subprocess.run([sys.executable, "-Ic", use], check=False, capture_output=True, text=True).stderr
+    assert told.splitlines()[-1].endswith(
+        f"UsageError: looplatch.testing.{name}: it needs hypothesis, which is not installed. "
+        "Install it: pip install 'looplatch[testing]'"
+    )
+    assert getattr(looplatch.testing, name).__module__.startswith(("looplatch.testing", "hypothesis"))
+    assert name in dir(looplatch.testing)
+
+
 @pytest.mark.parametrize("name", looplatch.testing.__all__)
 def test_every_name_is_there(name: str) -> None:
     assert getattr(looplatch.testing, name).__module__.startswith("looplatch.testing") or name == "Answer"

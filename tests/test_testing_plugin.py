@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from looplatch.testing import assert_matches, reply
+from tests.playing import play
+
 pytest_plugins = ("pytester",)
 
 RUN = """
@@ -105,7 +108,7 @@ def test_golden_logs_are_compared_and_rewritten_on_demand(pytester: pytest.Pytes
     other = GOLDEN.format(more="", options=", max_tokens=99")
     result = ran(pytester, other)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*golden/run.jsonl, line *"])
+    result.stdout.fnmatch_lines(["*golden/run.jsonl, line * (*): *: recorded *, found *"])
     told = [json.loads(line) for line in (pytester.path / "golden" / "run.jsonl").read_text().splitlines()]
     assert [record["kind"] for record in told][0 :: len(told) - 1] == ["genesis", "terminal"]
     assert not any({"hash", "ts", "run"} & set(record) for record in told)
@@ -149,3 +152,19 @@ def test_it_is_loaded_in_isolated_mode_too(tmp_path: Path) -> None:
         capture_output=True, text=True, check=False, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_golden_log_that_differs_is_told_by_the_field(tmp_path: Path) -> None:
+    log, golden = tmp_path / "run.jsonl", tmp_path / "golden.jsonl"
+    play([reply("Done.")], log=log)
+    assert_matches(log, golden, rewrite=True)
+    lines = golden.read_bytes().splitlines()
+    [place] = [place for place, line in enumerate(lines) if json.loads(line)["kind"] == "terminal"]
+    record = json.loads(lines[place])
+    record["terminal"] = "denied"
+    lines[place] = json.dumps(record, sort_keys=True, separators=(",", ":")).encode()
+    golden.write_bytes(b"\n".join(lines) + b"\n")
+    with pytest.raises(AssertionError) as caught:
+        assert_matches(log, golden)
+    told = f'{golden}, line {place + 1} (terminal): terminal: recorded "denied", found "answered"'
+    assert str(caught.value) == told

@@ -81,6 +81,29 @@ def test_otherwise_answers_when_the_script_is_used_up() -> None:
     assert ask(ScriptedAPI([], otherwise=reply("again")), created)["content"][0]["text"] == "again"
 
 
+@pytest.mark.parametrize(
+    ("script", "complaint"),
+    [
+        (["hi"], r"entry 0 is a str; use reply\('hi'\)"),
+        ([reply("a"), {"role": "assistant", "content": "hi"}], r"entry 1 is a dict; .* use reply\(\.\.\.\)"),
+        ([None], r"entry 0 is a NoneType; use reply"),
+        (reply("x"), r"the script is one Reply; put it into a list"),
+        ("hi", r"the script is a str; use a list"),
+        ({"role": "assistant"}, r"the script is a dict; use a list"),
+        (7, r"the script is a int; use a list"),
+    ],
+)
+def test_what_is_no_script_is_refused_at_once(script: Any, complaint: str) -> None:
+    with pytest.raises(ScriptError, match=complaint):
+        ScriptedAPI(script)
+
+
+def test_an_otherwise_that_is_no_answer_is_refused_at_once() -> None:
+    answer: Any = "again"
+    with pytest.raises(ScriptError, match=r"otherwise is a str; use reply\('again'\)"):
+        ScriptedAPI([], otherwise=answer)
+
+
 def test_answers_never_asked_for_are_listed() -> None:
     rest = [reply("b"), reply("c")]
     api = ScriptedAPI([reply("a"), *rest])

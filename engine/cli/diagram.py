@@ -28,11 +28,7 @@ _SUFFIXES: Final[dict[str, Format]] = {
 def perform(given: argparse.Namespace) -> Exit:
     """Draw, and write it to the file or to standard output."""
     output: Path | None = given.output
-    chosen: Format = (
-        given.format
-        or (_SUFFIXES.get(output.suffix.lower()) if output is not None else None)
-        or PICTURES[given.kind][0]
-    )
+    chosen: Format = given.format or _suffix_of(output) or PICTURES[given.kind][0]
     if chosen == "png" and output is None and sys.stdout.isatty():
         raise UsageError("--format png", "a terminal cannot show it", "Name a file with -o")
     drawn = _drawn(given, chosen)
@@ -43,6 +39,17 @@ def perform(given: argparse.Namespace) -> Exit:
     else:
         Screen().write(drawn)
     return Exit.GOOD
+
+
+def _suffix_of(output: Path | None) -> Format | None:
+    """The format that the name of the file tells. Raises UsageError for a suffix that tells none."""
+    if output is None or not output.suffix:
+        return None
+    known = _SUFFIXES.get(output.suffix.lower())
+    if known is None:
+        mend = f"End the name in one of {', '.join(_SUFFIXES)}, or say --format"
+        raise UsageError("-o", f"{output}: the suffix {output.suffix!r} tells no format", mend)
+    return known
 
 
 def _drawn(given: argparse.Namespace, chosen: Format) -> str | bytes:

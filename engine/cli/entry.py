@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 from looplatch.audit.errors import LogExists, LogInUse
 from looplatch.cleaning import cleaned
@@ -25,6 +26,8 @@ _COMMANDS = Commands(
     view=view.perform,
     check=check.perform,
 )
+_OPTIONS: Final = {"folder": "--dir", "seq": "--seq", "turn": "--turn"}
+"""The options in which what the library names so was given."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,7 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: Exit = given.perform(given)
         sys.stdout.flush()
         return code
-    except (UsageError, LogExists, LogInUse) as error:
+    except UsageError as error:
+        named = f"{_OPTIONS[error.what]}: {error.problem}. {error.mend}" if error.what in _OPTIONS else str(error)
+        complain(cleaned(named))
+        return Exit.USAGE
+    except (LogExists, LogInUse) as error:
         complain(cleaned(str(error)))
         return Exit.USAGE
     except LooplatchError as error:

@@ -8,6 +8,8 @@ from typing import Final
 from looplatch.audit.errors import LogDamaged
 from looplatch.audit.log import Log, as_it_is
 from looplatch.audit.payloads import payloads_of
+from looplatch.audit.places import SQLITE_SUFFIXES
+from looplatch.audit.segments import first_of
 from looplatch.cli.exits import Exit
 from looplatch.cli.output import write
 from looplatch.cli.screen import Screen, Style
@@ -19,6 +21,7 @@ from looplatch.states.transition import Table
 from looplatch.tables import judge_of
 from looplatch.verification import verify
 
+_LOGS: Final = (".jsonl", *SQLITE_SUFFIXES)
 _OURS: Final = b'<meta name="generator" content="looplatch">'
 _HEAD: Final = 4_096  # bytes of a file in which that stands
 _PRIVATE: Final = 0o600  # the page holds what the payload store does
@@ -26,7 +29,7 @@ _PRIVATE: Final = 0o600  # the page holds what the payload store does
 
 def perform(given: argparse.Namespace) -> Exit:
     """Write the page and name it; or serve it until Ctrl-C."""
-    log: Path = given.log
+    log = first_of(given.log)
     if given.serve:
         if given.output is not None:
             raise UsageError("-o", "a page that is served is not written", "Leave out -o or --serve")
@@ -44,7 +47,7 @@ def perform(given: argparse.Namespace) -> Exit:
 
 def _output(log: Path, named: Path | None) -> Path:
     """The file to write: the one that was named, or one beside the log, which is no stranger's."""
-    output = named or (log.with_suffix(".html") if log.suffix == ".jsonl" else log.with_name(f"{log.name}.html"))
+    output = named or (log.with_suffix(".html") if log.suffix.lower() in _LOGS else log.with_name(f"{log.name}.html"))
     if output.exists():
         if any(of_log.exists() and output.samefile(of_log) for of_log in (log, payloads_of(log))):
             raise UsageError("-o", f"{output} belongs to the log itself", "Give another path")

@@ -76,6 +76,13 @@ class AsyncClient(Protocol):
         ...
 
 
+def check_client(client: object) -> None:
+    """Raise UsageError for what is no async client; the SDK is not imported for that."""
+    if not inspect.iscoroutinefunction(getattr(client, "post", None)):
+        name = type(client).__name__
+        raise UsageError("client", f"{name} is no async client of the anthropic SDK", "Pass anthropic.AsyncAnthropic()")
+
+
 class SdkClient:
     """A ModelClient over an async client of the SDK."""
 
@@ -84,11 +91,7 @@ class SdkClient:
 
         Raises UsageError for a client that is not async.
         """
-        if not inspect.iscoroutinefunction(getattr(client, "post", None)):
-            name = type(client).__name__
-            raise UsageError(
-                "client", f"{name} is no async client of the anthropic SDK", "Pass anthropic.AsyncAnthropic()"
-            )
+        check_client(client)
         self.client = client.with_options(max_retries=0)
         self._reads_requests = reads_requests(self.client)
 

@@ -2,11 +2,14 @@
 
 The API speaks real server-sent events to the real SDK client, in process or over a loopback server, and refuses what
 the Messages API refuses. Each name is loaded when first used, so importing this package loads neither Hypothesis nor
-pytest nor the SDK.
+pytest nor the SDK. `TableWalk`, `scripts`, `events`, `events_of` and `contexts` need Hypothesis (`looplatch[testing]`);
+`import *` leaves them out.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from looplatch.states.errors import UsageError
 
 if TYPE_CHECKING:
     from looplatch.testing.answers import (
@@ -34,9 +37,13 @@ if TYPE_CHECKING:
     from looplatch.testing.playbook import read_playbook
     from looplatch.testing.recorder import Recorder
     from looplatch.testing.rules import refusal
-    from looplatch.testing.strategies import scripts
-    from looplatch.testing.walks import TableWalk, contexts, events, events_of
+    from looplatch.testing.strategies import scripts as scripts
+    from looplatch.testing.walks import TableWalk as TableWalk
+    from looplatch.testing.walks import contexts as contexts
+    from looplatch.testing.walks import events as events
+    from looplatch.testing.walks import events_of as events_of
 
+# What needs Hypothesis is asked for by its name: `import *` shall not need it.
 __all__ = [
     "Answer",
     "AuditLogConformance",
@@ -48,18 +55,14 @@ __all__ = [
     "Recorder",
     "ScriptError",
     "ScriptedAPI",
-    "TableWalk",
     "assert_matches",
     "assert_valid",
     "block",
     "check_log",
-    "contexts",
     "cut",
     "disconnected",
     "error",
     "event_count",
-    "events",
-    "events_of",
     "failing",
     "histories",
     "raw",
@@ -69,7 +72,6 @@ __all__ = [
     "refusal",
     "reply",
     "run",
-    "scripts",
     "serve_in_process",
     "serve_in_thread",
     "server_tool_use",
@@ -97,14 +99,23 @@ _NAMES_OF_MODULE = {
     "strategies": "scripts",
     "walks": "TableWalk contexts events events_of",
 }
+_EXTRA = ("hypothesis", "pytest")
 _MODULE_OF = {name: module for module, names in _NAMES_OF_MODULE.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"looplatch.testing.{_MODULE_OF[name]}"), name)
+    try:
+        return getattr(importlib.import_module(f"looplatch.testing.{_MODULE_OF[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in _EXTRA:
+            raise
+        problem = f"it needs {error.name.partition('.')[0]}, which is not installed"
+        raise UsageError(
+            f"looplatch.testing.{name}", problem, "Install it: pip install 'looplatch[testing]'"
+        ) from error
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_MODULE_OF})

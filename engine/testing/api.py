@@ -35,6 +35,30 @@ def estimate(body: Mapping[str, Any]) -> int:
     return len(encode(prompt)) // 4
 
 
+def _checked_script(script: Any) -> list[Item]:
+    """Raise ScriptError for what is no list of entries, naming the one that is none."""
+    kind = type(script).__name__
+    if isinstance(script, Answer):
+        raise ScriptError(f"the script is one {kind}; put it into a list: ScriptedAPI([...])")
+    if isinstance(script, str | bytes | Mapping) or not hasattr(script, "__iter__"):
+        raise ScriptError(f"the script is a {kind}; use a list: ScriptedAPI([reply('hi')])")
+    entries: list[Item] = list(script)
+    for place, entry in enumerate(entries):
+        _check_item(f"entry {place}", entry)
+    return entries
+
+
+def _check_item(name: str, entry: object) -> None:
+    if isinstance(entry, Answer) or callable(entry):
+        return
+    kind, mend = type(entry).__name__, "use reply(...) with the text or the blocks of the answer"
+    if isinstance(entry, str):
+        mend = f"use reply({entry[:80]!r})"
+    elif isinstance(entry, Mapping):
+        mend = "a message is no answer: use reply(...) with its text or its blocks, or raw(...) for a whole response"
+    raise ScriptError(f"{name} is a {kind}; {mend}")
+
+
 class ScriptedAPI:
     """A Messages API that plays a script, in process (`client`) or as a loopback server (`serve`).
 
@@ -46,6 +70,8 @@ class ScriptedAPI:
     `count` says how many input tokens a request has. With a `window`, a prompt (or prompt and `max_tokens`) beyond it
     is refused as the API does. `known` are thinking blocks of an earlier talk that this server shall take for its own.
     `counting` answers `/v1/messages/count_tokens` instead of `count`. `models` has what `/v1/models/{name}` tells.
+
+    Raises ScriptError for what is no script.
 
     `requests` are the calls of `/v1/messages` in order, `counted` those of `/v1/messages/count_tokens`, `asked` those
     of `/v1/models/`, `exchanges` the first with how far each answer was sent. `faults` are exceptions that functions of
@@ -64,7 +90,9 @@ class ScriptedAPI:
         counting: Answer | None = None,
         models: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
-        self._script: list[Item] = [] if callable(script) else list(script)
+        if otherwise is not None:
+            _check_item("otherwise", otherwise)
+        self._script: list[Item] = [] if callable(script) else _checked_script(script)
         self._otherwise: Item | None = script if callable(script) else otherwise
         self._strict = strict
         self._count = count

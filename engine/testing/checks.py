@@ -11,6 +11,8 @@ from looplatch.audit import Log, read
 from looplatch.replaying import replay
 from looplatch.states.record import Record
 from looplatch.states.verify.findings import Status
+from looplatch.telling.diffing import shown
+from looplatch.telling.steps import apart
 from looplatch.verification import verify
 
 __all__ = ["assert_matches", "assert_valid", "check_log", "comparable"]
@@ -75,9 +77,21 @@ def assert_matches(subject: Subject, golden: str | os.PathLike[str], *, rewrite:
     wanted = file.read_bytes().splitlines()
     for place, (is_, was) in enumerate(zip(lines, wanted, strict=False), 1):
         if is_ != was:
-            raise AssertionError(f"{file}, line {place}: recorded {was.decode()}, found {is_.decode()}")
+            raise AssertionError(f"{file}, line {place}{_told(orjson.loads(is_), was)}")
     if len(lines) != len(wanted):
         raise AssertionError(f"{file} has {len(wanted)} records, the log has {len(lines)}")
+
+
+def _told(now: dict[str, Any], line: bytes) -> str:
+    """The first thing in which a record is not what a line of the file says."""
+    try:
+        was = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return f": it is no JSON: {line[:200]!r}"
+    found = apart(was, now)
+    if found is None:
+        return ": the same values stand there in another form; write the file anew"
+    return f" ({now['kind']}): {found.path or 'the record'}: recorded {shown(found.one)}, found {shown(found.other)}"
 
 
 def comparable(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
