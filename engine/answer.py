@@ -154,7 +154,7 @@ class Answer:
     def _take_block(self, done: FinishedBlock) -> None:
         block = done.block
         if (call := done.call) is not None:
-            own = self._at.history.own_id(call.id, self._own_ids.values())
+            own = self._at.history.own_id(self._at.journal.id_of(call.id), self._own_ids.values())
             self._own_ids[done.index] = own
             # The call itself keeps the name that the model wrote: no tool can have it, which its result says.
             block |= {"id": own, "name": own_name(call.name)}
@@ -163,7 +163,7 @@ class Answer:
         if done.sendable:
             kept = self._at.journal.keep(block)
             if call is not None and block["id"] != call.id:
-                kept.skeleton["model_id"] = named(call.id)
+                kept.skeleton["model_id"] = self._at.journal.name_of(call.id)
             if call is not None and block["name"] != call.name:
                 kept.skeleton["model_name"] = self._at.journal.name_of(call.name)
             if call is not None and escapes_half_a_pair(call.raw):

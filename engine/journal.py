@@ -95,6 +95,10 @@ class Journal:
             name = str(self._secrets.taken_out(name)[0])
         return name[:_NAME_LIMIT]
 
+    def id_of(self, text: str) -> str:
+        """The id that a model gave to a call; where a secret is in it, what is left of its name."""
+        return self.name_of(text) if self.name_of(text) != named(text) else text
+
     # --- the run
 
     def genesis(self, fields: dict[str, Any]) -> Record:

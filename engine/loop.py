@@ -117,6 +117,9 @@ class Loop:
         if fallback_model is not None and (not fallback_model.strip() or fallback_model == model):
             raise UsageError("fallback_model", f"{fallback_model!r} is no other model", "Give the name of another one")
         _check_kind("secrets", secrets, Secrets | None, "Give looplatch.audit.Secrets(...), or None")
+        for name, told in (("model", model), ("fallback_model", fallback_model)):
+            if secrets is not None and told is not None and (kinds := secrets.taken_out(told)[1]):
+                raise UsageError(name, f"it looks like a secret ({', '.join(kinds)})", "Give the name of a model")
         _check_kind("limits", limits, Limits | None, "Give Limits(...)")
         _check_kind("hooks", hooks, Hooks | None, "Give Hooks(...)")
         _check_kind("compression", compression, Compression | None, "Give Compression(...)")

@@ -113,8 +113,27 @@ def test_a_run_with_redacted_contents_goes_on_with_them_only_on_demand(tmp_path:
 def test_a_call_is_never_made_with_an_input_that_was_redacted(tmp_path: Path) -> None:
     log = tmp_path / "run.jsonl"
     suspended(log, {"password": "open sesame"})
-    with pytest.raises(ContentRemoved, match="still to be called"):
-        asyncio.run(approved(log, accept_changes=True))
+    for accepted in (False, True):  # what the tool told was redacted as well, which alone could be accepted
+        with pytest.raises(ContentRemoved, match=r"still to be called.*Start another run"):
+            asyncio.run(approved(log, accept_changes=accepted))
+
+
+def test_an_id_that_is_a_secret_is_another_one_in_the_history(tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    script = [reply(tool_use(SECRET, "tell", {}), tool_use(f"{SECRET}2", "tell", {})), reply("Done.")]
+    asyncio.run(played(script, log=log, tools=[TELL]))
+    assert SECRET.encode() not in log.read_bytes()
+    assert SECRET.encode() not in (tmp_path / "run.payloads").read_bytes()
+    assert looplatch.verify(log).ok
+    assert looplatch.replay(log).ok
+
+
+@pytest.mark.parametrize("name", ["model", "fallback_model"])
+def test_a_model_named_like_a_secret_is_refused(name: str) -> None:
+    given: Any = {"model": MODEL, name: SECRET}
+    with pytest.raises(UsageError, match=f"{name}.*looks like a secret") as caught:
+        looplatch.Loop(**given)
+    assert SECRET not in str(caught.value)
 
 
 def first(log: Path, **fields: Any) -> int:

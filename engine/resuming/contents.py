@@ -61,10 +61,14 @@ class Contents:
         """The same, decoded."""
         return decode(self.payload(wanted))
 
-    def kept(self, skeleton: Skeleton) -> Kept:
-        """A content block; a message's plain text as a block of its own."""
+    def check(self, skeleton: Skeleton) -> None:
+        """See that a content block is none that has to be as it was, and is not."""
         if skeleton["type"] == "thinking" and skeleton["commitment"] in self._lost.redacted:
             raise ContentRemoved(skeleton["commitment"], "redacted", "it is thinking, whose signature fits no other")
+
+    def kept(self, skeleton: Skeleton) -> Kept:
+        """A content block; a message's plain text as a block of its own."""
+        self.check(skeleton)
         payload = self.payload(skeleton["commitment"])
         if payload.startswith(b'"'):
             payload = encode({"type": "text", "text": decode(payload)})

@@ -49,6 +49,7 @@ class Restoring:
         pauses: Pauses,
         accepts_changes: bool,
     ) -> None:
+        _refuse_what_nothing_mends(snapshot, contents)
         history = contents.history(snapshot.entries)
         history.tool_use_ids.update(snapshot.tool_use_ids)
         self._at = Workplace(
@@ -230,14 +231,29 @@ def unanswered(past: PastAnswer) -> Iterator[Skeleton]:
                 yield call
 
 
-def _look_up(past: PastAnswer, snapshot: Snapshot, contents: Contents) -> None:
-    """Find all that restoring an answer asks for."""
-    for skeleton in (*past.blocks, *past.unfinished, *past.results.values()):
-        contents.kept(skeleton)
+def _refuse_what_nothing_mends(snapshot: Snapshot, contents: Contents) -> None:
+    """See that thinking, and the inputs that tools are still to get, are as they were.
+
+    They come first, since of other contents it is said how to go on without them.
+    """
+    for entry in snapshot.entries:
+        for skeleton in entry.blocks:
+            contents.check(skeleton)
+    past = at_hand(snapshot)
+    if past is None:
+        return
+    for skeleton in (*past.blocks, *past.unfinished):
+        contents.check(skeleton)
     for call in unanswered(past):
         tool, allowed = past.tools.get(call["id"]), snapshot.approvals.get(call["id"])
         edited = tool.begin.get("edited") if tool is not None else None if allowed is None else allowed.input
         contents.original(call["commitment"] if edited is None else edited)
+
+
+def _look_up(past: PastAnswer, snapshot: Snapshot, contents: Contents) -> None:
+    """Find all that restoring an answer asks for."""
+    for skeleton in (*past.blocks, *past.unfinished, *past.results.values()):
+        contents.kept(skeleton)
     named = [tool.end.get("result") for tool in past.tools.values() if not tool.is_open and tool.end is not None]
     named += [tool.begin.get("edited") for tool in past.tools.values()]
     named += [tool.waiting["pending"] for tool in past.tools.values() if tool.waiting is not None]
