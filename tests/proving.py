@@ -15,7 +15,7 @@ from looplatch.hooks import StopContext
 from looplatch.states.record import seal
 from looplatch.testing import Answer, FakeClock, ScriptedAPI, error, scripts
 from tests.playing import check, scripted
-from tests.resuming import answers_had, cut_after, started
+from tests.resuming import answers_had, cut_after
 from tests.test_scripts import LIMITS, MANNERS, VERDICTS, Misbehaving
 
 
@@ -36,13 +36,13 @@ class Server:
 
 @frozen(kw_only=True)
 class Drawn:
-    """A script, the loop that meets it, and where its run is cut off (a part of its log, from 0 to 1)."""
+    """A script, the loop that meets it, and after how many records from its first move on its run is cut off."""
 
     script: list[Answer] = field(repr=False)
     manners: list[str]
     verdicts: list[str]
     limits: Limits
-    cut: float
+    cut: int
 
     def options(self) -> dict[str, Any]:
         """A new loop's: the same clock, salts and tools each time."""
@@ -77,29 +77,26 @@ class Drawn:
             (await loop.replay(log)).check()
 
 
-DRAWN = st.builds(
-    Drawn, script=scripts(), manners=MANNERS, verdicts=VERDICTS, limits=LIMITS, cut=st.floats(0, 1, exclude_max=True)
-)
+DRAWN = st.builds(Drawn, script=scripts(), manners=MANNERS, verdicts=VERDICTS, limits=LIMITS, cut=st.integers(0, 99))
 
 
-def prove(drawn: Drawn) -> bool:
-    """Prove one run, and say whether it could go on from where it was cut; raises AssertionError where it is wrong."""
+def prove(drawn: Drawn) -> int:
+    """Prove one run, and say from how many records it went on; raises AssertionError where anything is wrong."""
     return asyncio.run(_proved(drawn))
 
 
-async def _proved(drawn: Drawn) -> bool:
+async def _proved(drawn: Drawn) -> int:
     server = Server(drawn.script)
     log = await drawn.played(server)
     assert (await drawn.played(Server(drawn.script))).lines == log.lines, "time and salts as before: the same bytes"
     await _made_again(drawn, log)
-    before = cut_after(log, 1 + int(drawn.cut * (len(log) - 1)))
-    if not started(before.records):
-        return False
+    first = log.transitions[0].seq + 1
+    before = cut_after(log, first + drawn.cut % (len(log) - first))
     server.go_on(drawn.script[answers_had(before) :])
     went_on = await drawn.played(server, before)
     assert went_on.lines[: len(before)] == before.lines, "what was written stays"
     await _made_again(drawn, went_on)
-    return True
+    return len(before)
 
 
 async def _made_again(drawn: Drawn, log: Log) -> None:
