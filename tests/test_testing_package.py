@@ -38,7 +38,7 @@ def test_star_imports_do_not_need_hypothesis() -> None:
     subprocess.run([sys.executable, "-Ic", use], check=True)
 
 
-@pytest.mark.parametrize("name", ["TableWalk", "contexts", "events", "events_of", "scripts"])
+@pytest.mark.parametrize("name", ["TableWalk", "contexts", "events", "events_of", "histories", "scripts"])
 def test_without_hypothesis_the_extra_is_named(name: str) -> None:
     use = f"{NO_HYPOTHESIS}\nfrom looplatch.testing import {name}"
     told = subprocess.run([sys.executable, "-Ic", use], check=False, capture_output=True, text=True).stderr

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from looplatch.testing.checks import assert_matches, assert_valid, check_log
     from looplatch.testing.clock import FakeClock
     from looplatch.testing.conformance import AuditLogConformance
-    from looplatch.testing.drawn_histories import histories
+    from looplatch.testing.drawn_histories import histories as histories
     from looplatch.testing.errors import ScriptError
     from looplatch.testing.eventloop import DeterministicLoop, run
     from looplatch.testing.exchange import Exchange, ReceivedRequest
@@ -64,7 +64,6 @@ __all__ = [
     "error",
     "event_count",
     "failing",
-    "histories",
     "raw",
     "read_playbook",
     "recorded",
