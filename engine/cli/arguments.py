@@ -51,7 +51,7 @@ def parser_for(commands: Commands) -> argparse.ArgumentParser:
         command.set_defaults(perform=perform)
         return command
 
-    run = add("run", "ask a model of the API, with tools on a folder; you are asked before it is changed", commands.run)
+    run = add("run", "ask a model of the API, with tools on a folder", commands.run)
     run.add_argument("prompt", metavar="PROMPT", help="what the model is to do")
     run.add_argument(
         "--dir", metavar="DIR", type=_path, help="a folder that the model may read, and, once you allow it, change"
