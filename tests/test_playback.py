@@ -33,6 +33,9 @@ class Nowhere:
     def with_options(self, **options: Any) -> Any:
         return self
 
+    async def post(self, path: str, **options: Any) -> Any:
+        raise AssertionError(f"a playback asked the API for {path}")
+
 
 def replayed(log: Log, *, how: Any = None, **options: Any) -> Playback:
     """The log through a loop of these options, which has no way to any API."""

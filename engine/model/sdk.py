@@ -5,7 +5,6 @@ event models, nor its retries are used: a request is bytes, an event is a dict, 
 `anthropic` is imported on first use, since that takes a second.
 """
 
-import inspect
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, overload
 from urllib.parse import quote
@@ -77,8 +76,12 @@ class AsyncClient(Protocol):
 
 
 def check_client(client: object) -> None:
-    """Raise UsageError for what is no async client; the SDK is not imported for that."""
-    if not inspect.iscoroutinefunction(getattr(client, "post", None)):
+    """Raise UsageError for what is no async client; the SDK is not imported for that.
+
+    Told by its shape, which wrappers of a client keep: it posts, and is not entered by a plain `with`.
+    """
+    entered = hasattr(client, "__enter__") and not hasattr(client, "__aenter__")
+    if entered or not callable(getattr(client, "post", None)):
         name = type(client).__name__
         raise UsageError("client", f"{name} is no async client of the anthropic SDK", "Pass anthropic.AsyncAnthropic()")
 
