@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextvars import Context
-from typing import Any, TypeVarTuple
+from typing import Any, TypeVar, TypeVarTuple
 
 from attrs import define, field, frozen
 
@@ -15,6 +15,7 @@ from tests.playing import alone, check, rounds, tool_named
 from tests.suspending import suspended
 
 Args = TypeVarTuple("Args")
+T = TypeVar("T")
 
 WAYS = ("abort", "aclose", "cancel", "deadline")
 ENDS = {"abort": "aborted", "aclose": "closed", "cancel": "closed", "deadline": "deadline"}
@@ -41,6 +42,12 @@ class SteppingLoop(asyncio.SelectorEventLoop):
             if self.steps == self._at and self._cut is not None:
                 super().call_soon(self._cut)
         return super().call_soon(callback, *args, context=context)
+
+    def run_in_executor(self, executor: Any, func: "Callable[[*Args], T]", *args: *Args) -> "asyncio.Future[T]":
+        """At once: the SDK asks a thread for the platform, and how many steps that takes is chance."""
+        done: asyncio.Future[T] = self.create_future()
+        done.set_result(func(*args))
+        return done
 
 
 def stepping(main: Callable[[SteppingLoop], Any]) -> Any:
