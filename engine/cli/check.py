@@ -23,12 +23,14 @@ def perform(given: argparse.Namespace) -> Exit:
     table = TABLE if given.table is None else _table(given.table)
     limits = _limits(given.limit)
     screen, began = Screen(), time.perf_counter()
+    screen.line(f"{len(table)} rows, {len(table.counters)} counters, fingerprint {table.fingerprint}")
     found = faults(table)
     if not found:
+        if screen.terminal:
+            screen.line("exploring every configuration: some ten seconds ...", Style.FAINT)
         explored = explore(table, limits)
         found = explored.faults
         longest = "without end" if explored.longest is None else f"at most {explored.longest:,} moves"
-        screen.line(f"{len(table)} rows, {len(table.counters)} counters, fingerprint {table.fingerprint}")
         screen.line(f"{explored.configurations:,} configurations, {explored.moves:,} moves between them")
         screen.line(
             f"a run that nobody interrupts: {longest}; bounded by {', '.join(explored.measure) or 'no counter'}"
