@@ -73,10 +73,10 @@ def test_a_sub_agent_survives_kill_9_at_any_record_of_both_logs(tmp_path: Path, 
     assert sorted(done(whole)) == sorted(f"{what} {call}" for call in CALLS for what in ("begin", "end"))
     records = len(read(whole / "run.jsonl")) + len(read(whole / "run.t1.jsonl"))
     survived = within = 0
-    for count in range(4, records, 2):
+    for count in range(4, records):  # before the third record there is no run to take up
         folder = tmp_path / str(count)
         folder.mkdir()
-        assert killer.kill(folder, count, torn=bool(count % 4 == 0), scene="nested")
+        assert killer.kill(folder, count, torn=bool(count % 3 == 0), scene="nested")
         before = ended_in(folder)
         if read(folder / "run.jsonl").terminal is not None:
             continue
@@ -85,14 +85,14 @@ def test_a_sub_agent_survives_kill_9_at_any_record_of_both_logs(tmp_path: Path, 
         check(folder)
         assert [call for call in before if call != "t1" and done(folder).count(f"begin {call}") != 1] == []
         survived += 1
-    assert survived > 20
-    assert within > 12
+    assert survived > 40
+    assert within > 24
 
 
 def test_approvals_of_a_sub_agent_survive_kill_9_at_any_record(tmp_path: Path, killer: Killer) -> None:
     """Processes die while they wait, while they take the approvals, and while they go on: each call runs once."""
     survived = 0
-    for count in range(2, 40, 3):
+    for count in range(2, 40):
         folder = tmp_path / str(count)
         folder.mkdir()
         path = folder / "run.jsonl"
@@ -110,4 +110,4 @@ def test_approvals_of_a_sub_agent_survive_kill_9_at_any_record(tmp_path: Path, k
         check(folder)
         assert [call for call in before if call != "t1" and done(folder).count(f"begin {call}") != 1] == []
         survived += killed
-    assert survived > 5
+    assert survived > 15
