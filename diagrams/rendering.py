@@ -14,7 +14,7 @@ from looplatch.diagrams.svg import svg
 from looplatch.diagrams.text import text
 from looplatch.diagrams.timeline import timeline_svg
 from looplatch.diagrams.viewer import page
-from looplatch.diagrams.walk import together, walk_of
+from looplatch.diagrams.walk import Walk, together, walk_of
 from looplatch.states.errors import UsageError
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
@@ -147,11 +147,11 @@ def coverage(
 ) -> str | bytes:
     """Draw what `logs`, those of a test run, walked together of `table`: walked rows in one colour, others in another.
 
-    logs: logs, runs or lists of records, read one after the other; none at all draws a table that nothing walked.
+    logs: logs, runs, lists of records, or their walks; read one after the other. None draws what nothing walked.
     The rest, and what is raised, is as in `render`.
     """
     check_format(format)
-    walks = [walk_of(log, table) for log in logs]
+    walks = [log if isinstance(log, Walk) else walk_of(log, table) for log in logs]
     overlay = Overlay(kind=Kind.COVERAGE, walks=(together(walks),), runs=len(walks))
     return _drawn(graph_of(table, overlay, fold=fold), format)
 

@@ -29,7 +29,7 @@ MAY_DRAW = (
     "looplatch.audit.log.",
     "looplatch.loop.",
     "looplatch.run.",
-    "looplatch.testing.plugin.",
+    "looplatch.testing.covering.",
 )  # the last four as they are shown, and for coverage
 MAY_IMPORT_SDK = ("looplatch.model.", "looplatch.tools.", "looplatch.testing.")
 

@@ -5,9 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import anthropic  # what is loaded here is not loaded anew in each run in this process
 import pytest
 
+from looplatch.states.errors import UsageError
+from looplatch.states.events import RunAborted
+from looplatch.states.table import TABLE
 from looplatch.testing import assert_matches, reply
+from looplatch.testing.covering import Coverage
 from tests.playing import play
 
 pytest_plugins = ("pytester",)
@@ -27,6 +32,7 @@ def test_good(scripted_api, looplatch_log):
     api = scripted_api([reply("Done.")])
     assert asyncio.run(ran(api, looplatch_log)).result == "Done."
 """
+assert anthropic
 QUIET = ("-p", "no:cacheprovider", "-p", "no:randomly")
 
 
@@ -35,12 +41,18 @@ def ran(pytester: pytest.Pytester, code: str, *arguments: str) -> pytest.RunResu
     return pytester.runpytest_subprocess(*QUIET, *arguments)
 
 
+def here(pytester: pytest.Pytester, code: str, *arguments: str) -> pytest.RunResult:
+    """The same in this process, where nothing but the runs is looked at: a second less."""
+    pytester.makepyfile(RUN + code)
+    return pytester.runpytest_inprocess(*QUIET, *arguments)
+
+
 def test_a_good_run_passes(pytester: pytest.Pytester) -> None:
     ran(pytester, GOOD).assert_outcomes(passed=1)
 
 
 def test_a_log_that_is_broken_is_an_error_at_teardown(pytester: pytest.Pytester) -> None:
-    result = ran(
+    result = here(
         pytester,
         GOOD
         + """
@@ -54,14 +66,15 @@ def test_a_log_that_is_broken_is_an_error_at_teardown(pytester: pytest.Pytester)
 
 
 def test_a_log_that_lies_is_told_with_its_invariant(pytester: pytest.Pytester) -> None:
-    result = ran(
+    result = here(
         pytester,
         GOOD
         + """
-    lines = open(os.fspath(looplatch_log), "rb").read().splitlines(keepends=True)
-    open(os.fspath(looplatch_log), "wb").writelines(lines[:4] + lines[5:])
+    file = Path(looplatch_log)
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:4] + lines[5:]))
 
-import os
+from pathlib import Path
 """,
     )
     result.assert_outcomes(passed=1, errors=1)
@@ -69,13 +82,13 @@ import os
 
 
 def test_an_answer_that_nobody_asked_for_is_an_error(pytester: pytest.Pytester) -> None:
-    result = ran(pytester, GOOD.replace('[reply("Done.")]', '[reply("Done."), reply("And?")]'))
+    result = here(pytester, GOOD.replace('[reply("Done.")]', '[reply("Done."), reply("And?")]'))
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["*1 of 2 answers were never asked for*"])
 
 
 def test_further_logs_are_verified_too(pytester: pytest.Pytester) -> None:
-    result = ran(
+    result = here(
         pytester,
         """
 def test_two(scripted_api, looplatch_log):
@@ -100,13 +113,13 @@ def test_golden(scripted_api, looplatch_log):
 
 def test_golden_logs_are_compared_and_rewritten_on_demand(pytester: pytest.Pytester) -> None:
     same = GOLDEN.format(more="", options="")
-    result = ran(pytester, same)
+    result = here(pytester, same)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*there is no golden/run.jsonl; write it with --looplatch-rewrite*"])
-    ran(pytester, same, "--looplatch-rewrite").assert_outcomes(passed=1)
-    ran(pytester, same).assert_outcomes(passed=1)
+    here(pytester, same, "--looplatch-rewrite").assert_outcomes(passed=1)
+    here(pytester, same).assert_outcomes(passed=1)
     other = GOLDEN.format(more="", options=", max_tokens=99")
-    result = ran(pytester, other)
+    result = here(pytester, other)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*golden/run.jsonl, line * (*): *: recorded *, found *"])
     told = [json.loads(line) for line in (pytester.path / "golden" / "run.jsonl").read_text().splitlines()]
@@ -115,7 +128,7 @@ def test_golden_logs_are_compared_and_rewritten_on_demand(pytester: pytest.Pytes
 
 
 def test_rows_that_nothing_walked_fail_the_session_and_are_drawn(pytester: pytest.Pytester) -> None:
-    result = ran(pytester, GOOD, "--looplatch-coverage", "walked.svg")
+    result = here(pytester, GOOD, "--looplatch-coverage", "walked.svg")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         ["never walked: decide --StopHooksHalted[[]always[]]--> failed", "*drawn in walked.svg"]
@@ -124,8 +137,118 @@ def test_rows_that_nothing_walked_fail_the_session_and_are_drawn(pytester: pytes
     assert (pytester.path / "walked.svg").read_text().startswith("<svg")
 
 
+TWO = (
+    GOOD
+    + """
+def test_tools(scripted_api, looplatch_log):
+    api = scripted_api([reply(tool_use("t", "none", {})), reply("Done.")])
+    assert asyncio.run(ran(api, looplatch_log)).result == "Done."
+"""
+)
+
+
+def test_the_workers_of_xdist_walk_together(pytester: pytest.Pytester) -> None:
+    result = ran(pytester, TWO, "--looplatch-coverage", "walked.txt", "-n", "2", "--dist", "each")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    left = [line.removeprefix("never walked: ") for line in result.outlines if line.startswith("never walked: ")]
+    assert "orchestrate --ToolsAnswered[turns_spent]--> failed" in left
+    assert "orchestrate --ToolsAnswered[turns_left]--> prepare" not in left
+    result.stdout.fnmatch_lines([f"{len(left)} rows were never walked by the 4 logs; drawn in walked.txt"])
+    [drawn] = pytester.path.glob("*.txt")
+    assert "ToolsAnswered [turns_left] \u00d72 " in drawn.read_text()  # once by each worker
+    assert "ModelResponded \u00d76 " in drawn.read_text()
+    assert f"{len(left)} of {len(TABLE)} rows never walked" in drawn.read_text()
+
+
+def test_only_the_rows_that_are_named_must_be_walked(pytester: pytest.Pytester) -> None:
+    only = ("--looplatch-coverage-only", "decide", "--looplatch-coverage-only", "stream")
+    result = here(pytester, TWO, "--looplatch-coverage", "walked.txt", *only, "--looplatch-coverage-without", "stream")
+    left = [line.removeprefix("never walked: ") for line in result.outlines if line.startswith("never walked: ")]
+    assert {line.split(" --")[0] for line in left if "|" not in line} == {"decide"}
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    again = [argument for line in left for argument in ("--looplatch-coverage-without", line)]
+    result = here(pytester, TWO, "--looplatch-coverage", "walked.txt", "--looplatch-coverage-only", "decide", *again)
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["0 rows were never walked by the 2 logs; drawn in walked.txt"])
+    drawn = (pytester.path / "walked.txt").read_text()
+    assert "3 of 3 rows walked, by 2 runs" in drawn  # ToolsRequested, AnswerGiven, StopHooksPassed[may_complete]
+
+
+def test_what_cannot_be_covered_is_refused_before_any_test(pytester: pytest.Pytester) -> None:
+    result = here(pytester, GOOD, "--looplatch-coverage", "--looplatch-coverage-only", "TurnPassed")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --looplatch-coverage: *'TurnPassed' names no row of the table*"])
+
+
+@pytest.mark.parametrize(
+    ("file", "only", "without", "told"),
+    [
+        ("walked.html", (), (), "a page shows one run"),
+        ("walked.doc", (), (), "format: 'doc' is not known"),
+        ("walked.svg", (), ("TurnPaused[fits]",), r"'TurnPaused\[fits\]' names no row of the table"),
+        ("walked.svg", ("decide",), ("decide",), "no row of the table is left"),
+    ],
+)
+def test_what_is_no_coverage_is_told(file: str, only: tuple[str, ...], without: tuple[str, ...], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        Coverage(Path(file), only, without)
+
+
+def test_a_row_of_several_states_is_wanted_from_those_that_are_not_left_out() -> None:
+    [aborted] = [row for row in TABLE if row.event is RunAborted]
+    wanted = Coverage(Path("a.svg"), only=["RunAborted"], without=["prepare", "suspended"])
+    assert list(wanted.missed) == [aborted.name]
+    wanted.take([[[[0, "prepare", 1]], []]])
+    assert list(wanted.missed) == [aborted.name]
+    wanted.take([[[[0, "recover", 1]], []]])
+    assert list(wanted.missed) == []
+
+
+STORES = {
+    "segmented": ("looplatch_log", ", segment_bytes=4_096", """
+    part = Path(os.fspath(looplatch_log) + ".2")
+    part.write_bytes(part.read_bytes().replace(b'"seq":', b'"req":', 1))
+"""),
+    "a database": ("looplatch_log('other.sqlite')", "", """
+    with closing(sqlite3.connect(looplatch_log("other.sqlite"))) as file:
+        file.execute("DELETE FROM records WHERE place = 4")
+        file.commit()
+"""),
+    "in memory": ("None", "", """
+    log = MemoryLog("a-run")
+    log.append("genesis", {})
+    looplatch_log.watch(log)
+"""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_every_store_is_verified_and_counted(pytester: pytest.Pytester, store: str) -> None:
+    log, options, breaks = STORES[store]
+    code = f"""
+import os, sqlite3
+from contextlib import closing
+from pathlib import Path
+from looplatch.audit import MemoryLog
+
+def test_it(scripted_api, looplatch_log):
+    turns = [reply(tool_use(f"t{{n}}", "none", {{}})) for n in range(9)]
+    api = scripted_api([*turns, reply("Done.")])
+    result = asyncio.run(ran(api, {log}{options}))
+    assert result.num_turns == 10
+    if {log} is None:
+        looplatch_log.watch(result)
+"""
+    asked = ("--looplatch-coverage", "walked.txt", "--looplatch-coverage-only", "ToolsAnswered[turns_left]")
+    result = here(pytester, code, *asked)
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.OK
+    assert "[turns_left] \u00d79" in (pytester.path / "walked.txt").read_text()
+    here(pytester, code + breaks).assert_outcomes(passed=1, errors=1)
+
+
 def test_without_the_switch_nothing_is_drawn(pytester: pytest.Pytester) -> None:
-    assert ran(pytester, GOOD).ret == pytest.ExitCode.OK
+    assert here(pytester, GOOD).ret == pytest.ExitCode.OK
     assert not list(pytester.path.glob("*.svg"))
 
 

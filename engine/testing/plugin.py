@@ -6,20 +6,23 @@ It is loaded with every pytest run in the environment, so it imports nothing but
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from looplatch.audit import Log
+    from looplatch.audit import AuditLog, Log
     from looplatch.testing.api import Item, ScriptedAPI
+    from looplatch.testing.checks import HasLog
+    from looplatch.testing.covering import Coverage
 
-_LOGS = pytest.StashKey["list[Log]"]()
+_COVERAGE = pytest.StashKey["Coverage | None"]()
+_TOLD = "looplatch_coverage"  # by a worker of pytest-xdist to its controller
 DIAGRAM = "looplatch-coverage.svg"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The two switches."""
+    """The switches."""
     group = parser.getgroup("looplatch")
     group.addoption(
         "--looplatch-coverage",
@@ -28,26 +31,57 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         const=DIAGRAM,
         help=f"fail where a row of the table was walked by no run of `looplatch_log`, and draw which were ({DIAGRAM})",
     )
+    named = "a state that they leave, EVENT, EVENT[guard], or as they are printed; may be given again"
+    for switch, about in (("only", "look at these rows alone"), ("without", "leave out rows that no run can reach")):
+        told = f"{about}: ROWS is {named}"
+        group.addoption(f"--looplatch-coverage-{switch}", metavar="ROWS", action="append", default=[], help=told)
     group.addoption("--looplatch-rewrite", action="store_true", help="write golden logs anew instead of comparing them")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Make ready to count, where that is asked for. Raises pytest.UsageError for what cannot be."""
+    given: str | None = config.getoption("--looplatch-coverage")
+    config.stash[_COVERAGE] = None
+    if given is None:
+        return
+    from looplatch.states.errors import UsageError
+    from looplatch.testing.covering import Coverage
+
+    only: list[str] | None = config.getoption("--looplatch-coverage-only")
+    without: list[str] | None = config.getoption("--looplatch-coverage-without")
+    try:
+        config.stash[_COVERAGE] = Coverage(Path(given), only or (), without or ())
+    except UsageError as error:
+        raise pytest.UsageError(f"--looplatch-coverage: {error}") from error
+
+
 class LogKeeper:
-    """The logs of one test. It is a path itself, that of the first log; `keeper("name")` gives further ones."""
+    """The logs of one test. It is a path itself, that of the first log; `keeper("name")` gives further ones.
+
+    A name with the suffix of a database (`keeper("run.sqlite")`) is kept as it is; a log in segments is one log.
+    """
 
     def __init__(self, folder: Path, *, rewrite: bool) -> None:
         self._folder = folder
         self._rewrite = rewrite
         self._paths = [folder / "run.jsonl"]
+        self._watched: list[AuditLog | Log | HasLog] = []
 
     def __fspath__(self) -> str:
         return os.fspath(self._paths[0])
 
     def __call__(self, name: str) -> Path:
         """The path of another log."""
-        path = self._folder / f"{name}.jsonl"
+        from looplatch.audit.places import SQLITE_SUFFIXES
+
+        path = self._folder / (name if Path(name).suffix in SQLITE_SUFFIXES else f"{name}.jsonl")
         if path not in self._paths:
             self._paths.append(path)
         return path
+
+    def watch(self, kept: "AuditLog | Log | HasLog") -> None:
+        """Have a log that is elsewhere verified too: a run that logs to memory, or any log, as it is in the end."""
+        self._watched.append(kept)
 
     def read(self) -> "Log":
         """The first log, as it is now."""
@@ -66,9 +100,15 @@ class LogKeeper:
 
     def written(self) -> "Iterator[Log]":
         """Every log that a run has written."""
-        from looplatch.audit import read
+        from looplatch.audit import Log, read
+        from looplatch.audit.segments import segments_of
 
-        return (read(path) for path in self._paths if path.exists())
+        for path in self._paths:
+            if any(part.exists() for part in segments_of(path)):
+                yield read(path)
+        for kept in self._watched:
+            log: Any = getattr(kept, "log", kept)
+            yield log if isinstance(log, Log) else Log.of(log)
 
 
 @pytest.fixture
@@ -78,9 +118,11 @@ def looplatch_log(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[L
     yield keeper
     from looplatch.testing.checks import assert_valid
 
+    counted = request.config.stash[_COVERAGE]
     for log in keeper.written():
-        _logs(request.config).append(log)
         assert_valid(log)
+        if counted is not None:
+            counted.add(log)
 
 
 @pytest.fixture
@@ -99,53 +141,36 @@ def scripted_api() -> "Generator[Callable[..., ScriptedAPI]]":
         api.check_played()
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Look at the rows that all logs walked together."""
-    given: str | None = session.config.getoption("--looplatch-coverage")
-    if given is None:
-        return
-    from looplatch.diagrams import coverage
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take what a worker of pytest-xdist has counted; one that crashed has told nothing."""
+    counted: Coverage | None = node.config.stash[_COVERAGE]
+    told: dict[str, Any] = getattr(node, "workeroutput", {})
+    if counted is not None:
+        counted.take(told.get(_TOLD, ()))
 
-    logs = _logs(session.config)
-    wanted: Any = {"txt": "text", "mmd": "mermaid"}.get(suffix := Path(given).suffix[1:], suffix)
-    drawn = cast("str | bytes", coverage(logs, format=wanted))
-    Path(given).write_bytes(drawn.encode() if isinstance(drawn, str) else drawn)
-    if _unwalked(logs) and session.exitstatus == pytest.ExitCode.OK:
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Look at the rows that all logs walked together; a worker of pytest-xdist, which saw some alone, tells its own."""
+    counted = session.config.stash[_COVERAGE]
+    if counted is None:
+        return
+    told: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    if told is not None:
+        told[_TOLD] = counted.told()
+        return
+    counted.draw()
+    if counted.missed and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Name the rows that no log walked."""
-    given: str | None = config.getoption("--looplatch-coverage")
-    if given is None:
+    counted = config.stash[_COVERAGE]
+    if counted is None:
         return
-    logs = _logs(config)
-    left = _unwalked(logs)
     terminalreporter.section("looplatch coverage")
-    for name in left:
+    for name in counted.missed:
         terminalreporter.line(f"never walked: {name}")
-    terminalreporter.line(f"{len(left)} rows were never walked by the {len(logs)} logs; drawn in {given}")
-
-
-def _logs(config: pytest.Config) -> "list[Log]":
-    """The logs of the tests so far."""
-    logs: list[Log] = []
-    return config.stash.setdefault(_LOGS, logs)
-
-
-def _unwalked(logs: "Sequence[Log]") -> list[str]:
-    """The rows of the table that no log walked, by name."""
-    from looplatch.states.table import TABLE
-
-    walked = {
-        (move.source, move.event, name)
-        for log in logs
-        for move in log.transitions
-        for name, held in move["guards"]
-        if held
-    }
-    return [
-        row.name
-        for row in TABLE
-        if not any((str(source), row.event.__name__, row.guard.name) in walked for source in row.sources)
-    ]
+    rows, logs = len(counted.missed), len(counted.walks)
+    terminalreporter.line(f"{rows} rows were never walked by the {logs} logs; drawn in {counted.file}")
