@@ -1,7 +1,7 @@
 """Checkpoints: what a run had written at some moment, for whoever wants to see later that it is all still there."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, cast
 
 import attrs
@@ -55,9 +55,9 @@ class Checkpoint:
 class Watch:
     """Looks at the lines of a log as they pass to the verifier: the first, and the one that a checkpoint is of."""
 
-    def __init__(self, expected: Checkpoint | None, key: PublicKey | None = None) -> None:
+    def __init__(self, expected: Checkpoint | None, keys: Sequence[PublicKey] = ()) -> None:
         self._expected = expected
-        self._key = key
+        self._keys = keys
         self._first: bytes | None = None
         self._at: bytes | None = None
 
@@ -81,9 +81,9 @@ class Watch:
         expected = self._expected
         if expected is None:
             return report
-        if self._key is not None and expected.signature is not None and not expected.is_signed_with(self._key):
+        if self._keys and expected.signature is not None and not any(map(expected.is_signed_with, self._keys)):
             message = "the signature of the checkpoint is wrong"
-            wanted = f"that of the key {self._key.key_id}"
+            wanted = f"that of the key {' or '.join(key.key_id for key in self._keys)}"
             report = with_violation(report, "I11", message, wanted, expected.signature)
         if expected.count == 0:
             return report

@@ -2,24 +2,29 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from looplatch.audit.children import parent_files
 from looplatch.audit.log import Log
 from looplatch.audit.places import place_of
 from looplatch.audit.protocol import AuditLog
+from looplatch.audit.reader import parsed_run
 from looplatch.audit.signing import public_key
 from looplatch.expecting import Checkpoint, Watch, with_violation
+from looplatch.states.errors import LooplatchError
 from looplatch.states.secrets import Secrets
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
-from looplatch.states.verify.children import Lines
+from looplatch.states.verify.children import Lines, ParentLines
 from looplatch.states.verify.findings import Report
 from looplatch.states.verify.log import verify_lines
 from looplatch.states.verify.signatures import PublicKey
 from looplatch.tables import known_table
 
+Key = str | os.PathLike[str] | PublicKey
 NONE: Final[Mapping[str, AuditLog]] = {}
 
 
@@ -28,7 +33,7 @@ def verify(
     *,
     table: Table = TABLE,
     expect: str | None = None,
-    key: str | os.PathLike[str] | PublicKey | None = None,
+    key: Key | Iterable[Key] | None = None,
     secrets: Secrets | None = None,
 ) -> Report:
     """Judge a log, or the log in a file, by its records, its payloads and the table alone.
@@ -37,15 +42,18 @@ def verify(
     suspended or in doubt is said to be so and is no violation. A log that an earlier looplatch wrote is judged by the
     table of that time. expect: a checkpoint, as `run.checkpoint()` and the report have it; a log that does not extend
     it was cut, or is another one. key: the PEM file of the public key that the log must be signed with
-    (`looplatch[signing]`), or a `PublicKey`; `report.signed` says how far its signatures reach. Without it they are
-    left aside, and the chain is judged all the same. secrets: patterns of your own that must match nothing, neither in
-    records nor in contents, beside those that the run took out by itself; of patterns of its own a log has the digests
-    only, so give them again. A log without its file of payloads is told so once. Raises UsageError where a file cannot
-    be read, and for a checkpoint or a key that is none.
+    (`looplatch[signing]`), or a `PublicKey`; several for a run that was resumed with another signer; `report.signed`
+    says how far its signatures reach. Without a key they are left aside, and the chain is judged all the same.
+    secrets: patterns of your own that must match nothing, neither in records nor in contents, beside those that the run
+    took out by itself; of patterns of its own a log has the digests only, so give them again. A log without its file of
+    payloads is told so once. `report.notes` says what was not there to compare: logs of sub-agents, or that of the run
+    that this one is a sub-agent of. Raises UsageError where a file cannot be read, and for a checkpoint or a key that
+    is none.
     """
-    checked_with = key if key is None or isinstance(key, PublicKey) else public_key(key)
-    watch = Watch(None if expect is None else Checkpoint.read(expect), checked_with)
-    judge = partial(verify_lines, table=table, past=known_table, key=checked_with, secrets=secrets)
+    keys = _keys(key)
+    watch = Watch(None if expect is None else Checkpoint.read(expect), keys)
+    file = place_of(log).file if isinstance(log, str | os.PathLike) else log.file
+    judge = partial(verify_lines, table=table, past=known_table, keys=keys, secrets=secrets, parent=_parent(file))
     if isinstance(log, str | os.PathLike):
         place = place_of(log)
         absent, kept = place.absent, place.payloads
@@ -67,6 +75,27 @@ def verify(
             lines, children = watch.passing(log.lines()), _children(log.file, log.children)
         report = judge(lines, children=children, payloads=log.payloads.find, stored=log.payloads.commitments)
     return watch.compared(report)
+
+
+def _keys(given: Key | Iterable[Key] | None) -> tuple[PublicKey, ...]:
+    if given is None:
+        return ()
+    several = (given,) if isinstance(given, str | os.PathLike | PublicKey) else given
+    return tuple(key if isinstance(key, PublicKey) else public_key(key) for key in several)
+
+
+def _parent(file: Path | None) -> ParentLines:
+    """Finds the log of the run that this one is a sub-agent of: beside its file."""
+
+    def find(run: str) -> Iterable[bytes] | None:
+        for path in () if file is None else parent_files(file):
+            place = place_of(path)
+            with suppress(LooplatchError):  # it is another file
+                if parsed_run(next(iter(place.lines()), b""), path) == run:
+                    return place.lines()
+        return None
+
+    return find
 
 
 def _children(beside: Path | None, inside: Mapping[str, AuditLog] = NONE) -> Lines:

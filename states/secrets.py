@@ -131,7 +131,14 @@ def marker(name: str) -> str:
 
 
 def _compiled(own: Mapping[str, str | re.Pattern[str]]) -> dict[str, re.Pattern[str]]:
-    return {name: re.compile(regex) if isinstance(regex, str) else regex for name, regex in own.items()}
+    found: dict[str, re.Pattern[str]] = {}
+    for name, regex in own.items():
+        try:
+            found[name] = re.compile(regex) if isinstance(regex, str) else regex
+        except re.error as error:  # without the pattern, which may be a secret itself
+            problem = f"the pattern {name!r} is no regular expression ({error.msg})"
+            raise UsageError("secrets", problem, "Mend it") from None
+    return found
 
 
 @attrs.frozen(kw_only=True)

@@ -305,6 +305,37 @@ def test_verify_finds_a_changed_log(ask: Ask, log: Path) -> None:
     assert "I3" in out
 
 
+def test_verify_looks_for_patterns_of_ones_own(ask: Ask, log: Path) -> None:
+    code, out, err = ask("verify", log, "--secrets", "word=hell[o]", "--secrets", "name=Rumpel")
+    assert (code, err) == (Exit.FAILED, "")
+    assert "P1: a kept payload has a secret in it" in out
+    assert "found word" in out
+    assert "hello" not in out
+    Path("own.json").write_text('{"name": "Rumpel", "other": "(?i)stilts(kin)"}')
+    assert ask("verify", log, "--secrets", "@own.json")[0] == Exit.GOOD
+    Path("own.json").write_text('{"name": "Rumpel", "word": "h(ello)"}')
+    assert ask("verify", log, "--secrets", "@own.json")[0] == Exit.FAILED
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["word"], "'word' is no pattern. Give NAME=REGEX, or @FILE"),
+        (["a=x", "a=y"], "'a' is given twice"),
+        (["a=(x"], "the pattern 'a' is no regular expression (missing ), unterminated subpattern)"),
+        (["a=x*"], "the pattern 'a' also matches nothing"),
+        (["@none.json"], "none.json cannot be read (No such file or directory)"),
+        (["@run.jsonl"], "run.jsonl is no JSON"),
+        (["@list.json"], "list.json holds no patterns by name"),
+    ],
+)
+def test_patterns_that_are_none_are_told(ask: Ask, log: Path, given: list[str], told: str) -> None:
+    Path("list.json").write_text("[1]")
+    code, out, err = ask("verify", log, *(part for one in given for part in ("--secrets", one)))
+    assert (code, out) == (Exit.USAGE, "")
+    assert err.startswith(f"looplatch: --secrets: {told}")
+
+
 def test_a_log_cannot_steer_the_terminal_through_a_finding(ask: Ask, log: Path) -> None:
     log.write_bytes(log.read_bytes().replace(b'"ToolsRequested"', b'"\\u001b]0;owned\\u0007\\u009b2J"'))
     code, out, _ = ask("verify", log)

@@ -170,6 +170,7 @@ def test_a_report_as_sarif(log: Path, capsys: pytest.CaptureFixture[str]) -> Non
     told = json.loads(capsys.readouterr().out)
     jsonschema_rs.validate(SARIF, told)
     (run,) = told["runs"]
+    assert run["invocations"] == [{"executionSuccessful": True, "toolExecutionNotifications": []}]
     first = run["results"][0]
     assert first["ruleId"] == "I3"
     assert first["locations"][0]["physicalLocation"]["region"]["startLine"] == 5

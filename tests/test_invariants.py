@@ -57,7 +57,7 @@ def judged_i11() -> Report:
     """A seal that the key of the run has not signed."""
     forge = short_run()
     forge.records[0]["signed_by"] = "key"
-    return verify_lines(forge.lines(), key=PublicKey(key_id="key", verifies=lambda data, signature: True))
+    return verify_lines(forge.lines(), keys=[PublicKey(key_id="key", verifies=lambda data, signature: True)])
 
 
 JUDGED: tuple[Callable[[], Report], ...] = (judged_i3, judged_i11, judged_c3, judged_p1, judged_p2)

@@ -86,7 +86,9 @@ def test_own_patterns_take_out_their_group() -> None:
     assert secrets.taken_out(FOUND["jwt"])[1] == ()
 
 
-@pytest.mark.parametrize("own", [{"all": ".*"}, {"any": r"\w+"}, {"A b": "x"}], ids=lambda own: next(iter(own)))
+@pytest.mark.parametrize(
+    "own", [{"all": ".*"}, {"any": r"\w+"}, {"A b": "x"}, {"open": "(x"}], ids=lambda own: next(iter(own))
+)
 def test_patterns_that_would_take_all_are_refused(own: dict[str, str]) -> None:
     with pytest.raises(UsageError, match="secrets"):
         Secrets(own=own)

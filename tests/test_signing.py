@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import looplatch
 from looplatch import Tool, UsageError
-from looplatch.audit import KeySigner, LogFailed, MemoryLog, SigningFailed, key_id, public_key, read, redact
+from looplatch.audit import KeySigner, LogFailed, MemoryLog, PublicKey, SigningFailed, key_id, public_key, read, redact
 from looplatch.cli import main
 from looplatch.recovery.resume.fold import LoopChanged
 from looplatch.states.record import ZEROS, signed_bytes
@@ -145,9 +145,7 @@ def judged(log: Sequence[bytes]) -> Report:
             return False
         return True
 
-    from looplatch.audit import PublicKey
-
-    return verify_lines(log, key=PublicKey(key_id=NAME, verifies=verifies))
+    return verify_lines(log, keys=[PublicKey(key_id=NAME, verifies=verifies)])
 
 
 def recorded() -> list[dict[str, Any]]:
@@ -215,9 +213,10 @@ async def look(given: dict[str, Any], ctx: looplatch.ToolContext) -> str:
 ASKED = {"tools": [Tool("look", "", ANYTHING, look)], "rules": [looplatch.Rule("ask", "look")]}
 
 
-def suspended(log: Any, signer: Any) -> None:
+def suspended(log: Any, signer: Any, segment_bytes: int | None = None) -> None:
     async def go() -> None:
-        async with scripted(ScriptedAPI([reply(tool_use("t1", "look", {}))]), signer=signer, **ASKED) as loop:
+        api = ScriptedAPI([reply(tool_use("t1", "look", {}))])
+        async with scripted(api, signer=signer, segment_bytes=segment_bytes, **ASKED) as loop:
             assert (await loop.run("Go.", log=log)).subtype == "suspended"
 
     asyncio.run(go())
@@ -259,6 +258,28 @@ def test_another_key_is_accepted_on_demand_and_on_record(tmp_path: Path) -> None
     report = looplatch.verify(log, key=public_file(tmp_path))
     assert broken(report) == {"I11"}
     assert read(log).records[report.violations[0].line - 1].kind == "resumed"
+
+
+def test_each_of_several_keys_judges_what_it_signed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, ours, theirs = tmp_path / "run.jsonl", public_file(tmp_path), public_file(tmp_path, THEIRS)
+    suspended(log, KeySigner(OURS), segment_bytes=3_000)
+    first = len(read(log))
+    taken_up(log, KeySigner(THEIRS), accept_changes=True)
+    several: list[list[Path | PublicKey]] = [[ours, theirs], [theirs, public_key(ours)], [theirs]]
+    for keys in several:
+        report = looplatch.verify(log, key=keys)
+        assert report.ok, str(report)
+        assert report.signed == report.count
+    deaf = PublicKey(key_id=NAME, verifies=lambda data, signature: False)
+    report = looplatch.verify(log, key=[deaf, theirs])
+    assert {one.invariant for one in report.violations} == {"I11"}
+    assert all(one.line <= first for one in report.violations)
+    mine = Ed25519PrivateKey.from_private_bytes(bytes(32))
+    report = looplatch.verify(log, key=[ours, public_file(tmp_path, mine)])
+    assert report.violations[-1].message == "the run is not signed with any of these keys"
+    assert main(["verify", str(log), "--key", str(ours), "--key", str(theirs)]) == 0
+    assert f"{len(read(log))} of them signed" in capsys.readouterr().out
+    assert main(["verify", str(log), "--key", str(ours)]) == 1
 
 
 def test_a_log_of_ones_own_brings_its_signer(tmp_path: Path) -> None:
@@ -305,6 +326,7 @@ def test_a_checkpoint_that_is_handed_out_is_signed(tmp_path: Path, capsys: pytes
         count, own, signature = text.split(":")
         OURS.public_key().verify(bytes.fromhex(signature), f"looplatch checkpoint {count}:{own}".encode())
         assert looplatch.verify(log, expect=text, key=key).ok
+        assert looplatch.verify(log, expect=text, key=[public_file(tmp_path, THEIRS), key]).ok
         assert looplatch.verify(log, expect=text).ok
         assert looplatch.verify(log, expect=f"{count}:{own}", key=key).ok
         wrong = f"{count}:{own}:{signature[:-1]}{'0' if signature[-1] != '0' else '1'}"

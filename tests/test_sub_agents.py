@@ -329,6 +329,36 @@ def test_a_link_that_does_not_hold_is_found_where_both_logs_are_at_hand(tmp_path
     assert alone.ok, "the other log is not at hand"
 
 
+@pytest.mark.parametrize("suffix", [".jsonl", ".sqlite", ".log"])
+def test_a_log_that_is_not_there_to_compare_is_noted(tmp_path: Path, suffix: str) -> None:
+    async def one(name: str) -> Log:
+        agents = Agents([reply(ask("t1", "Look.")), reply("Done.")], [reply("Found.")])
+        async with agents as loop:
+            return (await loop.run("Go.", log=tmp_path / f"{name}{suffix}")).log
+
+    run = asyncio.run(one("run"))
+    [inner] = [path for path in tmp_path.glob("run*.t1*") if "payloads" not in path.name]
+    both = [tmp_path / f"run{suffix}", inner]
+    assert [verify(path).notes for path in both] == [(), ()]
+    begin = run.effects[1].begin
+    asyncio.run(one("run2"))
+    both[0].rename(tmp_path / "elsewhere")
+    place = f"record {begin.seq} of the log of run {run.run}"
+    note = f"the parent's log was not there to compare: this run answers a call that is {place}"
+    alone = verify(inner)
+    assert (alone.ok, alone.notes) == (True, (note,))
+    assert str(alone).splitlines()[1:] == [f"note: {note}"]
+    assert str(alone).startswith("ok: sealed, ")
+    if suffix == ".jsonl":  # another one, in the parent's place
+        both[0].write_bytes(b"".join(run.lines[: begin.seq]))
+        told = f"the parent's log does not have the call that this run answers, as {place}"
+        assert verify(inner).notes == (told,)
+    (tmp_path / "elsewhere").replace(both[0])
+    inner.unlink()
+    report = verify(both[0])
+    assert (report.ok, report.notes) == (True, ("the log of the run inside the call t1 was not there to compare",))
+
+
 @pytest.mark.parametrize("suffix", [".jsonl", ".sqlite"])
 @pytest.mark.parametrize(("letter", "count"), [("r", 206), ("\u00e4", 103)], ids=["ascii", "two bytes"])
 def test_a_name_that_would_be_too_long_is_shortened_and_found_again(

@@ -32,6 +32,14 @@ def child_files(parent: Path, call: str) -> Iterator[Path]:
         yield parent.with_name(name + suffix)
 
 
+def parent_files(child: Path) -> Iterator[Path]:
+    """The files beside `child` that may be the log of its parent, by their names; a shortened name tells of none."""
+    suffix = child.suffix
+    stem = child.name.removesuffix(suffix)
+    while (stem := stem.rpartition(".")[0]) and stem.strip("."):
+        yield from (path for path in (child.with_name(stem + suffix), child.with_name(stem)) if path.is_file())
+
+
 def _cut(text: str, most: int) -> str:
     """The beginning of a name, in whole characters: at most so many bytes of a file system."""
     while len(os.fsencode(text)) > most:

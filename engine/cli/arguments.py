@@ -80,7 +80,20 @@ def parser_for(commands: Commands) -> argparse.ArgumentParser:
     verify = add("verify", "check a log: its chain, its moves, its end", commands.verify)
     verify.add_argument("log", metavar="LOG", type=_path)
     verify.add_argument("--expect", metavar="COUNT:HASH", help="a checkpoint of the run, which the log must still have")
-    verify.add_argument("--key", metavar="PUBKEY.pem", type=_path, help="the public key of its signatures")
+    verify.add_argument(
+        "--key",
+        metavar="PUBKEY.pem",
+        type=_path,
+        action="append",
+        help="the public key of its signatures; repeatable, for a log resumed with another signer",
+    )
+    verify.add_argument(
+        "--secrets",
+        metavar="NAME=REGEX",
+        action="append",
+        default=[],
+        help="a pattern of your own that nothing may match; repeatable; @FILE takes them from a JSON object",
+    )
     verify.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="(%(default)s)")
 
     replay = add("replay", "make the recorded moves again, and compare", commands.replay)

@@ -26,7 +26,7 @@ _COMMANDS = Commands(
     view=view.perform,
     check=check.perform,
 )
-_OPTIONS: Final = {"folder": "--dir", "seq": "--seq", "turn": "--turn"}
+_OPTIONS: Final = {"folder": "--dir", "secrets": "--secrets", "seq": "--seq", "turn": "--turn"}
 """The options in which what the library names so was given."""
 
 

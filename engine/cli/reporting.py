@@ -23,6 +23,7 @@ def as_json(report: Report) -> dict[str, Any]:
 def as_sarif(report: Report, log: Path) -> dict[str, Any]:
     """The findings as the results of one run: the rule is the invariant, the place is the line of the log."""
     broken = sorted({one.invariant for one in report.violations})
+    notes = [{"level": "note", "message": {"text": note}} for note in report.notes]
     uri = log.absolute().as_uri() if log.is_absolute() else quote(log.as_posix())
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -37,7 +38,7 @@ def as_sarif(report: Report, log: Path) -> dict[str, Any]:
                     }
                 },
                 "artifacts": [{"location": {"uri": uri}}],
-                "invocations": [{"executionSuccessful": True}],
+                "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notes}],
                 "results": [_result(one, uri, broken.index(one.invariant)) for one in report.violations],
                 "properties": {name: value for name, value in as_json(report).items() if name != "violations"},
             }

@@ -45,7 +45,8 @@ class Report:
     first hundred; `omitted` more were found. count, head, root: how many lines there are, the last record's hash, and
     the Merkle root of all hashes, which a later log of the same run must extend. torn: bytes after the last whole line,
     left of a write that a crash broke off. signed: how many records, from the first on, the last good signature covers;
-    None where no key was given to judge by.
+    None where no key was given to judge by. notes: what could not be compared, and breaks nothing by that; the first
+    hundred.
     """
 
     status: Status
@@ -56,6 +57,7 @@ class Report:
     root: str
     torn: int
     signed: int | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def checkpoint(self) -> str:
@@ -69,16 +71,17 @@ class Report:
 
     def __str__(self) -> str:
         torn = f", {self.torn} bytes torn off" if self.torn else ""
+        notes = [f"note: {note}" for note in self.notes]
         if self.ok:
             signed = "" if self.signed is None else f", {self.signed} of them signed"
-            return (
-                f"ok: {self.status}, {self.count} records{signed}{torn}, root {self.root}, checkpoint {self.checkpoint}"
-            )
+            told = f"{self.count} records{signed}{torn}, root {self.root}, checkpoint {self.checkpoint}"
+            return "\n".join([f"ok: {self.status}, {told}", *notes])
         more = [f"and {self.omitted} more"] if self.omitted else []
         found = len(self.violations) + self.omitted
         head = f"not ok: {found} {'violation' if found == 1 else 'violations'} in {self.count} records{torn}"
         broken = dict.fromkeys(one.invariant for one in self.violations)
-        return "\n".join([head, *map(str, self.violations), *more, *(f"{one}: {INVARIANTS[one]}" for one in broken)])
+        meant = (f"{one}: {INVARIANTS[one]}" for one in broken)
+        return "\n".join([head, *map(str, self.violations), *more, *meant, *notes])
 
 
 class Findings:
@@ -88,6 +91,7 @@ class Findings:
         self.line = 0
         self.seq: int | None = None
         self.kept: list[Violation] = []
+        self.notes: list[str] = []
         self.omitted = 0
 
     def add(self, invariant: str, message: str, expected: object, found: object) -> None:
@@ -105,6 +109,11 @@ class Findings:
                 message=message,
             )
         )
+
+    def note(self, told: str) -> None:
+        """Note what could not be compared."""
+        if len(self.notes) < KEPT:
+            self.notes.append(told)
 
     def replace(self, invariant: str, message: str, expected: str, found: str) -> None:
         """Say one thing about the whole, at the first line, in the place of all that was found."""

@@ -5,7 +5,7 @@ the history, the effects and the calls through the records. One pass, record by 
 the messages and calls of the run, not with its records.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import orjson
@@ -16,7 +16,7 @@ from looplatch.states.state import State
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
 from looplatch.states.verify.chain import Chain
-from looplatch.states.verify.children import Children, Lines, no_children
+from looplatch.states.verify.children import Children, Lines, ParentLines, look_at_parent, no_children, no_parent
 from looplatch.states.verify.claims import Claims, Edits, check_genesis
 from looplatch.states.verify.effects import Effects
 from looplatch.states.verify.findings import Findings, Report, Status, Violation
@@ -44,21 +44,23 @@ def verify_lines(
     payloads: Source | None = None,
     past: Past = no_past,
     children: Lines = no_children,
-    key: PublicKey | None = None,
+    keys: Sequence[PublicKey] = (),
     secrets: Secrets | None = None,
     stored: Stored = nothing_stored,
+    parent: ParentLines = no_parent,
 ) -> Report:
     """Judge a log, given as its lines, each with its newline.
 
     `payloads` finds kept payloads, which are compared with their commitments; without it they are left aside. `past`
     finds a table by its fingerprint, for a log that was not judged by `table`; `children` the logs of sub-agents, whose
-    links are compared with the records of their calls; `key` checks the signatures of the seal and of checkpoints,
-    which are left aside without it. A last line that a crash tore off is no violation; the report
+    links are compared with the records of their calls, `parent` the log of the run that this one is a sub-agent of; the
+    report notes those that it does not find. `keys` check the signatures of the seal and of checkpoints, each those of
+    its own; they are left aside without any. A last line that a crash tore off is no violation; the report
     says how long it is. Never raises for what stands in the lines; what `lines`, `payloads` or `past` raise passes
     through. secrets: patterns that must match nothing, beside those that the run takes out by itself. stored: the
     commitments of all payloads, so that those are judged, too, which no record names.
     """
-    return _Verifier(table, payloads, past, children, key, secrets, stored).run(lines)
+    return _Verifier(table, payloads, past, children, keys, secrets, stored, parent).run(lines)
 
 
 class _Verifier:
@@ -68,9 +70,10 @@ class _Verifier:
         payloads: Source | None,
         past: Past,
         children: Lines,
-        key: PublicKey | None,
+        keys: Sequence[PublicKey],
         secrets: Secrets | None,
         stored: Stored,
+        parent: ParentLines,
     ) -> None:
         self._findings = Findings()
         self._tables = Tables(table, past)
@@ -85,7 +88,8 @@ class _Verifier:
         self._saying = Saying(self._findings)
         self._shapes = Shapes(self._findings)
         self._children = Children(self._findings, children)
-        self._signatures = Signatures(self._findings, key)
+        self._signatures = Signatures(self._findings, keys)
+        self._parent = parent
 
     def _judges(self) -> dict[str, Callable[[dict[str, Any], Effects], None]]:
         """What judges each kind; not kept here, where it would be a cycle that only the collector ends."""
@@ -151,6 +155,7 @@ class _Verifier:
             root=chain.merkle.root(),
             torn=torn,
             signed=self._signatures.covered,
+            notes=tuple(findings.notes),
         )
 
     def _check_end(self) -> None:
@@ -188,6 +193,7 @@ class _Verifier:
             self._privacy.configure(record)
             self._privacy.check_record(record)
             self._signatures.begin(record)
+            look_at_parent(self._findings, record, self._parent)
             self._claims = Claims(self._findings, record)
             self._effects = Effects(self._findings, record["run"], record)
         except _MALFORMED as error:

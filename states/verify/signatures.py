@@ -1,10 +1,10 @@
-"""Signatures: the seal and each checkpoint bear one of the key that the run is to be judged by.
+"""Signatures: the seal and each checkpoint bear one of a key that the run is to be judged by.
 
 They stand inside the chain: the hash of a record covers its signature, and the signature covers all else of the record,
 the hash of the one before included. So the seal's is one of the whole log, and none can be taken out unseen.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import attrs
@@ -32,12 +32,12 @@ class PublicKey:
 
 class Signatures:
     """Asks every seal and checkpoint for its signature; without a key, nothing. `covered`: how many records the last
-    good one stands for, None without a key."""
+    good one stands for, None without a key. Of several keys, each judges what a process signed that says it has it."""
 
-    def __init__(self, findings: Findings, key: PublicKey | None) -> None:
+    def __init__(self, findings: Findings, keys: Sequence[PublicKey]) -> None:
         self._findings = findings
-        self._key = key
-        self.covered = None if key is None else 0
+        self._keys: dict[object, PublicKey] = {key.key_id: key for key in keys}
+        self.covered = 0 if keys else None
         self._signed_by: object = None  # the key that the run is signed with, as it says itself
         self._said: tuple[int, int | None] = (1, 0)  # the line and the number of the record that says so
 
@@ -57,9 +57,9 @@ class Signatures:
         self._said = self._findings.line, self._findings.seq
 
     def check(self, record: dict[str, Any]) -> None:
-        """A record; of another key than the one at hand no signature can be judged, which `end` tells."""
-        key = self._key
-        if key is None or record["kind"] not in _SIGNED or self._signed_by != key.key_id:
+        """A record; of a key that is not at hand no signature can be judged, which `end` tells of the last one."""
+        key = self._keys.get(self._signed_by) if record["kind"] in _SIGNED else None
+        if key is None:
             return
         what, signature = f"the {_NAMES[record['kind']]}", record.get("signature")
         if signature is None:
@@ -72,12 +72,12 @@ class Signatures:
             self.covered = self._findings.line
 
     def end(self) -> None:
-        """No more records come: the run must be signed with this key, or have come to be so."""
-        if self._key is not None and self._signed_by != self._key.key_id:
+        """No more records come: the run must be signed with a key at hand, or have come to be so."""
+        if self._keys and self._signed_by not in self._keys:
             self._findings.line, self._findings.seq = self._said
-            self._findings.add(
-                "I11", "the run is not signed with this key", self._key.key_id, self._signed_by or "no key"
-            )
+            which = "this key" if len(self._keys) == 1 else "any of these keys"
+            wanted = ", ".join(key.key_id for key in self._keys.values())
+            self._findings.add("I11", f"the run is not signed with {which}", wanted, self._signed_by or "no key")
 
 
 _NAMES: Final = {Kind.CHECKPOINT.value: "checkpoint", Kind.TERMINAL.value: "seal"}
