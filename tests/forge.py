@@ -96,6 +96,7 @@ class Forge:
         self.context = Context(limits=limits or Limits())
         self.records: list[Fields] = []
         self.row: Transition | None = None
+        self.model = "m"
         self._count = 0
         self._outputs = 0  # output tokens at the last continuation
         self._now = 0
@@ -220,14 +221,14 @@ class Forge:
             fields = {"reason": hexed("why"), "bytes": 5, **fields}
         return self.add("effect_end", begun=begun, **{"class": begun["class"], "outcome": outcome}, **fields)
 
-    def ask(self, max_tokens: int = 8_000) -> Fields:
-        return self.begin("model", model="m", max_tokens=max_tokens, attempt=self.context.attempts)
+    def ask(self, max_tokens: int = 80) -> Fields:
+        return self.begin("model", model=self.model, max_tokens=max_tokens, attempt=self.context.attempts)
 
     def told(self, begun: Fields, stop_reason: str | None, tokens: int = 0, error: Fields | None = None) -> Fields:
         usage = {"input_tokens": tokens, "output_tokens": tokens}
         outcome = "ok" if error is None else error["type"]
         more: Fields = {"request_id": None, "message_id": None, "stop_reason": stop_reason, "usage": usage}
-        more |= {"error": error, "blocks": [], "unfinished": []}
+        more |= {"error": error, "trouble": None if error is None else "transient", "blocks": [], "unfinished": []}
         return self.end(begun, outcome, **more)
 
     def tool(self, name: str, tool: str = "look", access: str = "read") -> Fields:

@@ -7,7 +7,8 @@ from looplatch.states.transition import Table
 from looplatch.states.trouble import TroubleKind
 from tests.forge import Forge, call, result, text
 
-OVERLOADED = {"type": "overloaded_error", "status": 529, "retry_after_ms": 400}
+API_ERROR = {"type": "api_error", "status": None, "retry_after_ms": None}
+OVERLOADED = {"type": "overloaded_error", "status": 529, "retry_after_ms": 500}
 
 
 def begun(limits: Limits | None = None, table: Table = TABLE, deadline_ms: int | None = None) -> Forge:
@@ -18,10 +19,12 @@ def begun(limits: Limits | None = None, table: Table = TABLE, deadline_ms: int |
     return forge
 
 
-def streaming(limits: Limits | None = None, table: Table = TABLE, deadline_ms: int | None = None) -> Forge:
+def streaming(
+    limits: Limits | None = None, table: Table = TABLE, deadline_ms: int | None = None, tokens: int = 100
+) -> Forge:
     """A run that is about to ask the model."""
     forge = begun(limits, table, deadline_ms)
-    forge.send(on.ContextReady(tokens=100, window=200_000))
+    forge.send(on.ContextReady(tokens=tokens, window=200_000))
     return forge
 
 
@@ -54,7 +57,7 @@ def short_run() -> Forge:
     return complete(streaming())
 
 
-def retry(forge: Forge, delay_ms: int = 500, max_tokens: int = 8_000) -> None:
+def retry(forge: Forge, delay_ms: int = 500, max_tokens: int = 80) -> None:
     """The model call fails and is about to be made again: from stream to stream."""
     forge.told(forge.ask(max_tokens), None, 0, OVERLOADED)
     forge.send(on.ModelFailed(trouble=TroubleKind.TRANSIENT, failure="overloaded_error", status=529))

@@ -9,6 +9,7 @@ from looplatch.states.trouble import TroubleKind
 from looplatch.states.verify.log import verify_lines
 from tests.forge import Forge, altered, broken, call, result, text
 from tests.forged_runs import (
+    API_ERROR,
     aborted,
     answered,
     begun,
@@ -74,7 +75,7 @@ def e6_of_a_cut_answer() -> Forge:
     forge = streaming()
     asked = forge.ask()
     forge.did(forge.tool("a"))
-    forge.told(asked, None)
+    forge.told(asked, None, error=API_ERROR)
     forge.join("assistant", call("a"))
     forge.find(kind="message", role="assistant")["blocks"].insert(0, text("well"))
     forge.find(kind="effect_end", class_="model")["blocks"] = [call("a")]
@@ -112,7 +113,7 @@ def e6_text_at_first() -> Forge:
     """Someone speaks before the first request, and no move has asked for it."""
     forge = begun()
     forge.extend("user", text("and hurry"))
-    forge.send(on.ContextReady(tokens=100, window=None))
+    forge.send(on.ContextReady(tokens=100, window=200_000))
     return complete(forge)
 
 
@@ -127,7 +128,7 @@ def e6_two_texts_for_one() -> Forge:
     forge.send(on.TroubleNamed(trouble=TroubleKind.HOOK_BLOCKED))
     forge.join("user", text("one blocked"))
     forge.extend("user", text("and send it all to me"))
-    forge.send(on.ContextReady(tokens=100, window=None))
+    forge.send(on.ContextReady(tokens=100, window=200_000))
     return complete(forge)
 
 

@@ -26,7 +26,7 @@ def turn() -> Forge:
 
 def compressed(forge: Forge, level: Level = Level.SNIP) -> Forge:
     forge.send(on.HistoryCompressed(level=level, tokens_before=100, tokens_after=50))
-    forge.send(on.ContextReady(tokens=50, window=None))
+    forge.send(on.ContextReady(tokens=130, window=200_000))
     return complete(forge)
 
 
@@ -40,7 +40,7 @@ def noted(pays: bool = True, ends: bool = True) -> Forge:
     forge.join("user", result("a"), result("b"))
     taken = note(forge)
     forge.send(on.ToolsAnswered(results=2))
-    forge.send(on.ContextReady(tokens=100, window=None))
+    forge.send(on.ContextReady(tokens=100, window=200_000))
     asked = forge.ask()
     if ends:
         forge.end(taken, usage=NOTED, result=None, bytes=0)
@@ -60,8 +60,8 @@ def noted(pays: bool = True, ends: bool = True) -> Forge:
 
 def retried(lower: int = 4_000, model: str = "m", differs: str | None = "max_tokens") -> Forge:
     """A request with an escalated limit is refused for it, and sent again."""
-    forge = streaming()
-    refused = {"type": "invalid_request_error", "status": 400, "retry_after_ms": None}
+    forge = streaming(tokens=64_100)
+    refused = {"type": "invalid_request_error", "status": 400, "retry_after_ms": 0}
     forge.told(forge.ask(64_000), None, 0, refused)
     failed = on.ModelFailed(trouble=TroubleKind.TRANSIENT, failure="invalid_request_error", status=400)
     forge.send(failed)
@@ -103,7 +103,7 @@ def tokens_were_counted_and_the_window_asked_for() -> Forge:
     forge = begun()
     forge.end(forge.begin("size", model="m"), window=200_000, output=None)
     forge.end(forge.begin("count", model="m", sent={}), tokens=100)
-    forge.send(on.ContextReady(tokens=100, window=200_000))
+    forge.send(on.ContextReady(tokens=180, window=200_000))
     return complete(forge)
 
 
@@ -148,7 +148,7 @@ def test_a_right_log_is_ok(build: Callable[[], Forge]) -> None:
 def e2_count() -> Forge:
     """Tokens are counted where nothing is prepared."""
     forge = streaming()
-    forge.end(forge.begin("count", model="m", sent={}), tokens=100)
+    forge.end(forge.begin("count", model="m", sent={}), tokens=20)
     return complete(forge)
 
 

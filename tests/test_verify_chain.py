@@ -81,7 +81,7 @@ def _no_hook(forge: Forge) -> Forge:
 def i4_schema() -> Forge:
     """An effect ends without an outcome."""
     forge = long_run()
-    del forge.find(kind="effect_end", class_="sleep")["outcome"]
+    del forge.find(kind="effect_end", class_="hook")["outcome"]
     return forge
 
 

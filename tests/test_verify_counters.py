@@ -53,7 +53,7 @@ def c2_bound() -> Forge:
     forge = begun(table=_unbounded())
     for number in range(9):
         forge.send(on.HistoryCompressed(level=Level.SNIP, tokens_before=100 - number, tokens_after=99 - number))
-    forge.send(on.ContextReady(tokens=1, window=None))
+    forge.send(on.ContextReady(tokens=171, window=200_000))
     return complete(forge)
 
 
@@ -108,7 +108,7 @@ def c6() -> Forge:
 def c7() -> Forge:
     forge = begun()
     forge.send(on.HistoryCompressed(level=Level.SNIP, tokens_before=100, tokens_after=100))
-    forge.send(on.ContextReady(tokens=1, window=None))
+    forge.send(on.ContextReady(tokens=180, window=200_000))
     return complete(forge)
 
 

@@ -9,6 +9,7 @@ from looplatch.states.trouble import TroubleKind
 from looplatch.states.verify.log import verify_lines
 from tests.forge import RUN, Forge, altered, broken, call, hexed, result, text
 from tests.forged_runs import (
+    API_ERROR,
     aborted,
     answered,
     begun,
@@ -30,7 +31,7 @@ def t1() -> Forge:
     forge = one_turn(("a",))
     forge.join("user", result("a"))
     forge.send(on.ToolsAnswered(results=1))
-    forge.send(on.ContextReady(tokens=200, window=None))
+    forge.send(on.ContextReady(tokens=200, window=200_000))
     forge.told(forge.ask(), "tool_use", 10)
     respond(forge, "tool_use", ("a",))
     forge.send(on.ToolsRequested(calls=1))
@@ -74,7 +75,7 @@ def t3_late() -> Forge:
     forge.join("assistant", call("a"))
     forge.join("user", text("well"), result("a"))
     forge.send(on.RunStarted())
-    forge.send(on.ContextReady(tokens=100, window=None))
+    forge.send(on.ContextReady(tokens=100, window=200_000))
     return complete(forge)
 
 
@@ -159,7 +160,7 @@ def t9() -> Forge:
     forge = streaming()
     asked = forge.ask()
     forge.did(forge.tool("a"))
-    forge.told(asked, None)
+    forge.told(asked, None, error=API_ERROR)
     forge.send(on.ModelFailed(trouble=TroubleKind.TRANSIENT, failure="api_error", begun=1))
     return aborted(forge)
 
@@ -189,7 +190,7 @@ def e2_state() -> Forge:
     """A hook in prepare."""
     forge = begun()
     forge.end(forge.begin("hook", name="guardian"))
-    forge.send(on.ContextReady(tokens=100, window=None))
+    forge.send(on.ContextReady(tokens=100, window=200_000))
     return complete(forge)
 
 
@@ -204,7 +205,7 @@ def e2_left() -> Forge:
     forge.join("user", result("a"))
     forge.send(on.ToolsAnswered(results=1))
     forge.did(tool)
-    forge.send(on.ContextReady(tokens=200, window=None))
+    forge.send(on.ContextReady(tokens=200, window=200_000))
     return complete(forge)
 
 
@@ -233,8 +234,8 @@ def e4_twice() -> Forge:
 
 def e5() -> Forge:
     """The retry asks for more tokens than the request that failed."""
-    forge = streaming()
-    retry(forge, max_tokens=4_000)
+    forge = streaming(tokens=4_100)
+    retry(forge, max_tokens=40)
     return complete(forge)
 
 
@@ -265,14 +266,14 @@ def e6_role() -> Forge:
     forge = Forge()
     forge.join("assistant", text("answer"))
     forge.send(on.RunStarted())
-    forge.send(on.ContextReady(tokens=100, window=None))
+    forge.send(on.ContextReady(tokens=100, window=200_000))
     return complete(forge)
 
 
 def e6_empty() -> Forge:
     forge = begun()
     forge.extend("user")
-    forge.send(on.ContextReady(tokens=100, window=None))
+    forge.send(on.ContextReady(tokens=100, window=200_000))
     return complete(forge)
 
 

@@ -10,6 +10,7 @@ from looplatch.states.trouble import TroubleKind
 from looplatch.states.verify.log import verify_lines
 from tests.forge import Fields, Forge, altered, broken, hexed, text
 from tests.forged_runs import (
+    API_ERROR,
     aborted,
     begun,
     complete,
@@ -36,7 +37,7 @@ def m1() -> Forge:
 def m1_twice() -> Forge:
     forge = begun()
     forge.send(on.RunStarted())
-    forge.send(on.ContextReady(tokens=1, window=None))
+    forge.send(on.ContextReady(tokens=100, window=200_000))
     return complete(forge)
 
 
@@ -67,7 +68,7 @@ def m3_unasked() -> Forge:
     """In recover, the history is summarised without an order: there is such a row, but nothing leads to it here."""
     forge = overflowing()
     forge.send(on.HistorySummarised(tokens_before=300, tokens_after=100))
-    forge.send(on.ContextReady(tokens=100, window=200))
+    forge.send(on.ContextReady(tokens=180, window=200))
     return complete(forge)
 
 
@@ -221,7 +222,7 @@ def m11_type() -> Forge:
     forge.records.insert(-2, asked)
     for record in forge.records:
         record["mono_ns"] = 0
-    forge.told(asked, None)
+    forge.told(asked, None, error=API_ERROR)
     forge.join("assistant", {"type": "tool_use", "commitment": hexed("call a"), "bytes": 9, "id": "a", "name": "look"})
     moved = forge.send(on.ModelFailed(trouble=TroubleKind.TRANSIENT, failure="api_error", begun=1))
     moved["change"] = {"trouble": "transient", "sealed": 1}

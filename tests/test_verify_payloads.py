@@ -83,7 +83,7 @@ def kept_run(payloads: str = "keep") -> tuple[Forge, dict[str, tuple[bytes, byte
     forge.records[0]["payloads"] = payloads
     block = forge.find(kind="message")["blocks"][0]
     store = {block["commitment"]: (b"", b"question")}
-    forge.send(on.ContextReady(tokens=100, window=None))
+    forge.send(on.ContextReady(tokens=100, window=200_000))
     return complete(forge), store
 
 
@@ -118,7 +118,7 @@ def test_totals_stop_where_a_record_can_hold_no_more() -> None:
     forge.send(on.ToolsRequested(calls=1))
     forge.join("user", result("a", is_error=True))
     forge.send(on.ToolsAnswered(results=1, errors=1))
-    forge.send(on.ContextReady(tokens=100, window=None))
+    forge.send(on.ContextReady(tokens=100, window=200_000))
     forge.told(forge.ask(), "end_turn", 10)
     forge.join("assistant", text("answer"), message_id="msg")
     moved = forge.send(on.ModelResponded(stop_reason="end_turn", calls=(), begun=0, input_tokens=10, output_tokens=10))

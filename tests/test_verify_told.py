@@ -61,8 +61,9 @@ def claimed(**fields: object) -> Forge:
     forge = begun()
     forge.add("resumed", **{**CLAIM, **fields})
     place = len(forge.records) - 1
+    forge.model = "n" if "model" in forge.records[-1]["changes"] else "m"
     forge.send(on.RunResumed())
-    forge.send(on.ContextReady(tokens=100, window=None))
+    forge.send(on.ContextReady(tokens=100, window=200_000))
     complete(forge)
     for record in forge.records[place:]:
         record["epoch"] = 1
@@ -270,7 +271,7 @@ def r3_unclaimed() -> Forge:
     """The run is taken up, and there was no claim."""
     forge = begun()
     forge.send(on.RunResumed())
-    forge.send(on.ContextReady(tokens=100, window=None))
+    forge.send(on.ContextReady(tokens=100, window=200_000))
     return complete(forge)
 
 

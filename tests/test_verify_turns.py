@@ -9,6 +9,7 @@ from looplatch.states.trouble import TroubleKind
 from looplatch.states.verify.log import verify_lines
 from tests.forge import Forge, broken, call, result, text
 from tests.forged_runs import (
+    API_ERROR,
     aborted,
     complete,
     one_turn,
@@ -23,7 +24,7 @@ def compressed(change: Callable[[Forge], object]) -> Forge:
     forge.send(on.ToolsAnswered(results=2))
     change(forge)
     forge.send(on.HistoryCompressed(level=Level.COMPACT, tokens_before=200, tokens_after=100))
-    forge.send(on.ContextReady(tokens=100, window=None))
+    forge.send(on.ContextReady(tokens=180, window=200_000))
     return complete(forge)
 
 
@@ -57,17 +58,17 @@ def test_a_sealed_turn_keeps_the_call_that_began() -> None:
     forge = streaming()
     asked = forge.ask()
     forge.did(forge.tool("a"))
-    forge.told(asked, None)
+    forge.told(asked, None, error=API_ERROR)
     forge.join("assistant", text("let me look"), call("a"), message_id="msg", model="m", stop_reason=None)
     forge.send(on.ModelFailed(trouble=TroubleKind.TRANSIENT, failure="api_error", begun=1))
     forge.join("user", result("a"))
     forge.send(on.ToolsAnswered(results=1))
-    forge.send(on.TroubleNamed(trouble=TroubleKind.TRANSIENT, delay_ms=5))
-    slept = forge.begin("sleep", delay_ms=5)
-    forge.wait(5)
+    forge.send(on.TroubleNamed(trouble=TroubleKind.TRANSIENT, delay_ms=500))
+    slept = forge.begin("sleep", delay_ms=500)
+    forge.wait(500)
     forge.end(slept)
     forge.send(on.BackoffElapsed())
-    forge.send(on.ContextReady(tokens=100, window=None))
+    forge.send(on.ContextReady(tokens=100, window=200_000))
     report = verify_lines(complete(forge).lines())
     assert report.ok, str(report)
 
@@ -77,7 +78,7 @@ def test_a_begun_call_must_not_be_left_out_of_the_event() -> None:
     forge = streaming()
     asked = forge.ask()
     forge.did(forge.tool("a"))
-    forge.told(asked, None)
+    forge.told(asked, None, error=API_ERROR)
     forge.send(on.ModelFailed(trouble=TroubleKind.TRANSIENT, failure="api_error", begun=0))
     assert broken(verify_lines(aborted(forge).lines())) == {"M13", "T9"}
 

@@ -7,6 +7,7 @@ import attrs
 from looplatch.states.context import TOTALS
 from looplatch.states.record import MAX_INT
 from looplatch.states.state import FINAL, State
+from looplatch.states.verify.answers import Answers
 from looplatch.states.verify.findings import Findings
 
 MAX_PARALLEL: Final = 10  # read-only tools that may run at once
@@ -33,7 +34,6 @@ _SAID: Final = {_PASSED: "Pass", "StopHooksBlocked": "Block", "StopHooksHalted":
 _MODELS: Final = ("model", "summary")
 _SPENDS: Final = (*_MODELS, "note")
 _SUSPENDED: Final = "suspended"  # how a call ends, for now, whose own run waits for someone's word
-_LOWER_LIMIT: Final = "max_tokens"  # why a retry is another request
 _DECIDING: Final = frozenset({str(State.DECIDE)})
 _POINTS: Final = {  # of hooks, and the states that each may begin in
     "after_response": _DECIDING,
@@ -69,7 +69,6 @@ class Effects:
         self.begun = 0  # tool calls of the current answer
         self.unfinished = False  # the answer that is being written has no end on record, or was stopped from outside
         self.spent: dict[str, int] = dict.fromkeys(TOTALS, 0)  # since the last event that brings tokens
-        self.stop_reason: tuple[str | None] | None = None  # of the model call that ended last
         self._findings = findings
         self._run = run
         self._keys: set[str] = set()
@@ -81,13 +80,9 @@ class Effects:
         self._epoch = genesis["epoch"]
         self._parts: list[dict[str, int]] = []  # what makes `spent`
         self._lost: list[dict[str, int]] = []  # the parts that a process died with before an event told of them
-        self._last_request: tuple[Any, ...] | None = None
-        self._same_request = False  # the next request must be the last one again
-        self._fell_back = self._may_differ = False  # the fallback model was named; the next retry goes to it first
         self._verdicts: list[tuple[str | None, str]] = []  # stop hooks, and what they said of the answer
         self._owned = 0  # how many of them spoke to former processes, whose hooks may be others
         self._delay: tuple[int, ...] = ()  # what the last move said of the wait that follows
-        self._retry_after: int | None = None
 
     # --- records
 
@@ -108,7 +103,7 @@ class Effects:
         if kind in _MODELS and self.running and any(other.kind in _MODELS for other in self.running.values()):
             add("E3", "a model call begins while another is in flight", "one at a time", record["seq"])
         if kind == "model":
-            self._begin_request(record)
+            self._begin_request()
         elif kind == "tool":
             self._begin_tool(record)
         elif kind == "sleep":
@@ -144,12 +139,8 @@ class Effects:
             self._parts.append(usage)
         if begun.kind == "tool" and record["outcome"] == _SUSPENDED:
             self._keys.discard(str(begun.tool_use_id))  # the run inside goes on under the same key
-        if begun.kind in _MODELS:
-            self.stop_reason = (record.get("stop_reason"),)
-            if begun.kind == "model":
-                self.unfinished = record["outcome"] == "interrupted"
-            error: dict[str, Any] = record.get("error") or {}
-            self._retry_after = error.get("retry_after_ms")
+        if begun.kind == "model":
+            self.unfinished = record["outcome"] == "interrupted"
         elif begun.kind == "hook":
             self._end_hook(begun, record)
         elif begun.kind == "sleep" and record["outcome"] == "ok":
@@ -170,28 +161,14 @@ class Effects:
         self._owned = len(self._verdicts)
         self._lost += self._parts
         self._settle()
-        self._same_request = False
         left = record.get("deadline_ms")
         self._deadline = None if left is None else record["mono_ns"] + left * _MS
         self._epoch = record["epoch"]
         self._reads = record.get("reads")
 
-    def _begin_request(self, record: dict[str, Any]) -> None:
-        request = (record["sent"], record["max_tokens"], record["model"])
-        last, differs = self._last_request, record.get("differs")
-        if self._same_request and last is not None and request != last:
-            if differs is None:
-                self._findings.add("E5", "the retry is another request", last, request)
-            elif differs == _LOWER_LIMIT and (request[0], request[2]) == (last[0], last[2]) and request[1] < last[1]:
-                pass  # the API has measured the window
-            elif record["model"] == last[2]:
-                self._findings.add("E5", "the retry differs otherwise than it says", differs, request)
-        elif differs is not None and request == last:
-            self._findings.add("E5", "the retry says that it differs, and does not", "no reason", differs)
-        self._same_request = False
+    def _begin_request(self) -> None:
         self._verdicts.clear()
         self._owned = 0
-        self._last_request = request
         self.begun = 0
         self.unfinished = True
 
@@ -228,8 +205,6 @@ class Effects:
     def _begin_sleep(self, delay: int) -> None:
         if self._delay and delay != self._delay[0]:
             self._findings.add("C5", "the wait is not what the move said", self._delay[0], delay)
-        if self._retry_after is not None and delay < self._retry_after:
-            self._findings.add("C5", "the wait does not honour retry-after", f"at least {self._retry_after}", delay)
 
     def _begin_hook(self, record: dict[str, Any], state: str) -> None:
         add, point, name = self._findings.add, record["point"], record["name"]
@@ -262,10 +237,6 @@ class Effects:
     def move(self, event: str, source: str, target: str, fields: dict[str, Any]) -> None:
         """A move was made: nothing may be left behind that the new state has no place for."""
         self._delay = (fields["delay_ms"],) if "delay_ms" in fields else ()
-        if event == "TroubleNamed" and fields["fallback"] and not self._fell_back:
-            self._fell_back = self._may_differ = True  # thinking that is bound to the other model goes
-        if event == "BackoffElapsed" and target == _STREAM:
-            self._same_request, self._may_differ = not self._may_differ, False
         if target == _STREAM != source:
             self.begun, self.unfinished = 0, False
         if event in _SAID:
@@ -276,6 +247,17 @@ class Effects:
             self._settle()
         if self.running and target != source:
             self._check_left(source, target)
+
+    def check_begun(self, event: str, told: int, answer: Answers) -> None:
+        """How many calls an answer had begun: all, and of an answer that is whole nothing is left to resume."""
+        add = self._findings.add
+        if event == "RunResumed" and not self.unfinished:
+            if told:
+                add("M13", "no answer is unfinished of which calls had begun", 0, told)
+        elif told < self.begun:
+            add("M13", "more calls had begun than the event says", f"at least {self.begun}", told)
+        elif told > self.begun and event != "RunResumed" and told > (most := answer.calls):
+            add("M13", "fewer calls are in the answer than had begun", f"at most {most}", told)
 
     def _check_verdict(self, event: str, fields: dict[str, Any]) -> None:
         """The stop hooks were asked: the first that did not pass is the last that was asked, and decides."""

@@ -19,15 +19,18 @@ from looplatch.states.verify.chain import Chain
 from looplatch.states.verify.children import Children, Lines, ParentLines, look_at_parent, no_children, no_parent
 from looplatch.states.verify.claims import Claims, Edits, check_genesis
 from looplatch.states.verify.effects import Effects
+from looplatch.states.verify.ends import Ends, is_retry
 from looplatch.states.verify.findings import Findings, Report, Status, Violation
 from looplatch.states.verify.history import History
 from looplatch.states.verify.moves import Moves
 from looplatch.states.verify.payloads import Kept, Source, Stored, nothing_stored
 from looplatch.states.verify.plan import plan_of
 from looplatch.states.verify.privacy import Privacy
+from looplatch.states.verify.requests import Requests
 from looplatch.states.verify.saying import Saying
 from looplatch.states.verify.shapes import Shapes
 from looplatch.states.verify.signatures import PublicKey, Signatures
+from looplatch.states.verify.sizes import SIZED, Sizes
 from looplatch.states.verify.tables import Past, Tables, no_past
 
 __all__ = ["Report", "Violation", "verify_lines"]
@@ -35,6 +38,8 @@ __all__ = ["Report", "Violation", "verify_lines"]
 _COMMITTING: Final = frozenset(("message", "effect_begin", "effect_end", "resumed"))
 _COMPRESSING: Final = frozenset((State.PREPARE, State.RECOVER))
 _STREAM: Final = str(State.STREAM)
+_ASKING: Final = frozenset(("summary", "count", "size"))
+_FOLLOWED: Final = frozenset(("model", "sleep", "hook"))  # effects of which an end decides what follows
 _MALFORMED: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, UsageError)
 
 
@@ -82,6 +87,9 @@ class _Verifier:
         self._history = History(self._findings)
         self._effects: Effects | None = None
         self._edits = Edits(self._findings)
+        self._ends = Ends(self._findings)
+        self._sizes = Sizes(self._findings)
+        self._requests = Requests(self._findings, self._sizes)
         self._claims: Claims | None = None
         self._privacy = Privacy(self._findings, secrets)
         self._kept = Kept(self._findings, self._privacy, payloads, stored)
@@ -195,6 +203,7 @@ class _Verifier:
             self._signatures.begin(record)
             look_at_parent(self._findings, record, self._parent)
             self._claims = Claims(self._findings, record)
+            self._requests.configure(record)
             self._effects = Effects(self._findings, record["run"], record)
         except _MALFORMED as error:
             self._malformed(record, error)
@@ -211,9 +220,12 @@ class _Verifier:
     def _judge_message(self, record: dict[str, Any], effects: Effects) -> None:
         moves, history = self._moves, self._history
         history.change(record, begun=moves.started, compressing=moves.state in _COMPRESSING)
-        if record["op"] == "leave":
+        if not moves.started:
             return
-        if moves.started and not history.changed:
+        if history.changed:
+            self._sizes.rewrite()
+        else:
+            self._sizes.grow()
             self._saying.check(record, moves.state, moves.context.reason)
 
     def _judge_end(self, record: dict[str, Any], effects: Effects) -> None:
@@ -222,11 +234,17 @@ class _Verifier:
         begun = effects.end(record)
         if begun is None:
             return
+        if begun.kind in _FOLLOWED:
+            self._ends.end(record, begun.kind, begun.point)
         if begun.tool_use_id is not None:
             self._history.end(begun.tool_use_id, record)
             self._children.end(begun.tool_use_id, record)
         elif begun.kind == "model":
             self._history.answers.end(record)
+        elif begun.kind == "count":
+            self._sizes.count(record)
+        elif begun.kind == "size":
+            self._sizes.ask(record)
         elif begun.point == "before_tool" and record["outcome"] == "Allow":
             self._edits.allow()
 
@@ -236,18 +254,24 @@ class _Verifier:
             self._saying.take_up()
         if record["reason"] is not None:
             self._saying.go_on()
+        event, context = record["event"], vars(self._moves.context)
+        tried, fell_back = context["attempts"], context["fallback"]
         fields = self._moves.move(record)
         if fields is None:
             return
-        event = record["event"]
+        if is_retry(event, fields):
+            self._ends.check_retry(tried, fell_back, fields)
+        self._ends.move(event, fields, external=self._moves.external)
         if "begun" in fields and record["source"] == _STREAM:
-            self._check_begun(event, fields["begun"], effects)
-        if event == "HistoryCompressed" and fields["tokens_after"] >= fields["tokens_before"]:
-            wanted = f"fewer than {fields['tokens_before']} tokens"
-            self._findings.add("C7", "the compression shortened nothing", wanted, fields["tokens_after"])
+            effects.check_begun(event, fields["begun"], self._history.answers)
+        if event in SIZED:
+            cut = event == "ModelResponded" and fields["stop_reason"] in self._moves.decisions.cut
+            joins = not cut or fields["begun"] > 0
+            self._sizes.move(event, record["target"], fields, self._ends.model, joins=joins, fell_back=fell_back)
+        self._requests.move(event, record["target"], fields)
         effects.move(event, record["source"], record["target"], fields)
         if event == "ModelResponded":
-            self._check_response(fields, effects)
+            self._check_response(fields)
         elif event == "ApprovalGiven":
             self._edits.approve(fields["calls"])
         elif event == "ToolsAnswered":
@@ -255,16 +279,6 @@ class _Verifier:
             told, counted = (fields["results"], fields["errors"]), (self._history.results, self._history.errors)
             if told != counted:
                 self._findings.add("T2", "the event counts other results than the history has", counted, told)
-
-    def _check_begun(self, event: str, told: int, effects: Effects) -> None:
-        """How many calls an answer had begun: all, and of an answer that is whole nothing is left to resume."""
-        if event == "RunResumed" and not effects.unfinished:
-            if told:
-                self._findings.add("M13", "no answer is unfinished of which calls had begun", 0, told)
-        elif told < effects.begun:
-            self._findings.add("M13", "more calls had begun than the event says", f"at least {effects.begun}", told)
-        elif told > effects.begun and event != "RunResumed" and told > (most := self._history.answers.calls):
-            self._findings.add("M13", "fewer calls are in the answer than had begun", f"at most {most}", told)
 
     def _judge_claim(self, record: dict[str, Any], effects: Effects) -> None:
         """A new process owns the run: with the limits that it was resumed with, where they are others."""
@@ -277,36 +291,41 @@ class _Verifier:
         self._saying.claim()
         effects.resume(record)
         self._history.resume()
+        self._ends.claim()
+        self._sizes.claim()
+        self._requests.claim(record)
         changes: dict[str, Any] = record.get("changes", {})
         if (limits := changes.get("limits")) is not None:
             self._moves.limit(limits["now"])
         if (table := changes.get("table")) is not None:
             self._judge_by(table["now"])
 
-    def _check_response(self, fields: dict[str, Any], effects: Effects) -> None:
-        add, calls = self._findings.add, fields["calls"]
-        if effects.stop_reason is not None and effects.stop_reason[0] != fields["stop_reason"]:
-            add("M13", "the stop reason is not that of the model call", effects.stop_reason[0], fields["stop_reason"])
+    def _check_response(self, fields: dict[str, Any]) -> None:
+        calls = fields["calls"]
         self._history.answers.check_kept(fields["stop_reason"], calls, self._moves.decisions)
         joined = self._history.calls
         exact = fields["stop_reason"] == "tool_use"
         if calls != joined and (exact or [call for call in joined if call in calls] != calls):
-            add("M13", "the calls are not those of the answer", joined, calls)
+            self._findings.add("M13", "the calls are not those of the answer", joined, calls)
 
     def _judge_begin(self, record: dict[str, Any], effects: Effects) -> None:
         if self._claims is not None:
             self._claims.check_taken_up(record["class"])
-        kind = effects.begin(record, self._moves.state)
+        kind, context = effects.begin(record, self._moves.state), vars(self._moves.context)
         if kind == "model":
-            tried = self._moves.context.attempts
+            tried = context["attempts"]
             if record["attempt"] != tried:
                 self._findings.add("C2", "the attempt is not what the counter says", tried, record["attempt"])
+            self._ends.begin()
+            self._requests.begin(record, context)
             self._history.check_sent(record["sent"])
             self._edits.ask()
         elif kind == "tool":
             self._history.begin(record)
             self._children.begin(record)
             self._edits.begin(record["tool_use_id"], record.get("edited"))
+        elif kind in _ASKING:
+            self._requests.ask(record, context)
 
     def _judge_seal(self, record: dict[str, Any], effects: Effects) -> None:
         add, moves = self._findings.add, self._moves

@@ -39,6 +39,7 @@ class Moves:
         self.ended = False
         self.lost = False  # in a state that there is not: no further move can be judged
         self.paused = False
+        self.external = False  # the last event came from outside the loop
         self.terminal: str | None = None
         self.awaited: frozenset[str] | None = frozenset()  # None where a wrong record left it open
         self.response: dict[str, Any] | None = None  # the fields of the last ModelResponded
@@ -112,6 +113,7 @@ class Moves:
         self.paused = name == "RunPaused"
         if name == "ModelResponded":
             self.response = record["fields"]
+        self.external = event.external
         self._check_measure(event.external)
         return fields
 
