@@ -36,12 +36,11 @@ class _Entry:
 
 @attrs.frozen
 class Joining:
-    """A message that takes a place in the history; `hash` is that of its record."""
+    """A message that takes a place in the history."""
 
     role: str
     form: str
     kept: Sequence[Kept]
-    hash: str
 
 
 @attrs.frozen
@@ -78,10 +77,16 @@ class History:
         """What a request names of its messages: how many records they have, and the chain over their hashes."""
         return {"count": self._records, "digest": self._digest}
 
-    def join(self, joining: Joining) -> None:
-        """Append a message."""
-        self._add(joining.role, joining.form, _encoded(joining), bytes.fromhex(joining.hash), joining.kept)
-        self._chain(joining.hash)
+    def join(self, joining: Joining, hash_: str) -> None:
+        """Append a message; `hash_` is that of its record."""
+        encoded = _encoded(joining)
+        if self._entries:
+            self._body += b","
+        self._entries.append(_entry(len(self._body), joining, bytes.fromhex(hash_)))
+        self._body += encoded
+        self.weight += weight_of(encoded)
+        self.marks += marks_in(encoded)
+        self._chain(hash_)
 
     def extend(self, kept: Sequence[Kept], hash_: str) -> None:
         """Append content blocks to the last message."""
@@ -102,43 +107,54 @@ class History:
         entry.skeletons = _packed([*orjson.loads(entry.skeletons), *(k.skeleton for k in kept)])
         self._chain(hash_)
 
-    def replace(self, start: int, stop: int, joining: Sequence[Joining]) -> None:
-        """Put other messages in the place of those from `start` to before `stop`."""
-        self.rewrite([Rewrite(start, stop, joining)])
+    def rewrite(self, rewrites: Sequence[Rewrite], hash_: str) -> None:
+        """Put other messages in the place of some, as the record of this hash says.
 
-    def rewrite(self, rewrites: Sequence[Rewrite]) -> None:
-        """Put other messages in the place of some; `rewrites` are in order, and count in the history as it is."""
-        old, body = self._entries, self._body
-        self._entries, self._body = [], bytearray()
-        place = 0
+        `rewrites` are in order, and count in the history as it is.
+        """
+        own, old, body = bytes.fromhex(hash_), self._entries, memoryview(self._body)
+        entries: list[_Entry] = []
+        pieces: list[bytes | memoryview] = []  # of the new body, to be joined by commas
+        place = length = 0
         for change in [*rewrites, Rewrite(len(old), len(old), ())]:
-            self._keep(old, body, place, change.start)
-            for gone in range(change.start, change.stop):
-                self._forget(bytes(memoryview(body)[old[gone].start : _end(old, body, gone)]))
+            if place < change.start:
+                piece = body[old[place].start : _end(old, body, change.start - 1)]
+                moved = length - old[place].start
+                for entry in old[place : change.start]:
+                    entry.start += moved
+                entries += old[place : change.start]
+                pieces.append(piece)
+                length += len(piece) + 1
+            if change.start < change.stop:
+                self._forget(old, body, change.start, change.stop)
             for new in change.joining:
-                self._add(new.role, new.form, _encoded(new), bytes.fromhex(new.hash), new.kept)
+                encoded = _encoded(new)
+                entries.append(_entry(length, new, own))
+                pieces.append(encoded)
+                length += len(encoded) + 1
+                self.weight += weight_of(encoded)
+                self.marks += marks_in(encoded)
             place = change.stop
-        self._digest, self._records = ZEROS, 0
-        for entry in self._entries:
-            for at in range(0, len(entry.hashes), 32):
-                self._chain(entry.hashes[at : at + 32].hex())
+        self._entries, self._body = entries, bytearray(b",").join(pieces)
+        self._rechain()
 
-    def _keep(self, old: Sequence[_Entry], body: bytearray, start: int, stop: int) -> None:
-        """Take over so many entries of an earlier state as they are."""
-        if start == stop:
+    def _forget(self, entries: Sequence[_Entry], body: memoryview, start: int, stop: int) -> None:
+        """Take what some messages weigh from the whole."""
+        gone = bytes(body[entries[start].start : _end(entries, body, stop - 1)])
+        self.marks -= marks_in(gone)
+        if b"base64" not in gone:
+            self.weight -= len(gone) - (stop - start - 1)
             return
-        if self._entries:
-            self._body += b","
-        begin = old[start].start
-        moved = len(self._body) - begin
-        self._body += memoryview(body)[begin : _end(old, body, stop - 1)]
-        for entry in old[start:stop]:
-            entry.start += moved
-            self._entries.append(entry)
+        for place in range(start, stop):
+            self.weight -= weight_of(bytes(body[entries[place].start : _end(entries, body, place)]))
 
-    def _forget(self, encoded: bytes) -> None:
-        self.weight -= weight_of(encoded)
-        self.marks -= marks_in(encoded)
+    def _rechain(self) -> None:
+        """Make the chain over the records anew."""
+        hashes = b"".join([entry.hashes for entry in self._entries]).hex()
+        chained = ZEROS
+        for place in range(0, len(hashes), 64):
+            chained = digest((chained + hashes[place : place + 64]).encode())
+        self._digest, self._records = chained, len(hashes) // 64
 
     @property
     def is_mid_turn(self) -> bool:
@@ -194,7 +210,7 @@ class History:
 
     def messages(self) -> list[dict[str, Any]]:
         """Every message as plain API dicts, made anew."""
-        return cast("list[dict[str, Any]]", decode(b"[%b]" % bytes(self._body)))
+        return cast("list[dict[str, Any]]", decode(b"".join((b"[", self._body, b"]"))))
 
     def own_id(self, wanted: str, taken: Collection[str]) -> str:
         """The id that a new tool_use gets: the wanted one, or one made of it where that is taken or not allowed.
@@ -207,18 +223,6 @@ class History:
             own, n = f"{base}_{n}", n + 1
         return own
 
-    def _add(self, role: str, form: str, encoded: bytes, hashes: bytes, kept: Sequence[Kept]) -> None:
-        self._place(_Entry(0, role, form, hashes, _packed([k.skeleton for k in kept])), encoded)
-
-    def _place(self, entry: _Entry, encoded: bytes) -> None:
-        if self._entries:
-            self._body += b","
-        entry.start = len(self._body)
-        self._entries.append(entry)
-        self._body += encoded
-        self.weight += weight_of(encoded)
-        self.marks += marks_in(encoded)
-
     def _chain(self, hash_: str) -> None:
         self._digest = digest((self._digest + hash_).encode())
         self._records += 1
@@ -229,7 +233,11 @@ def own_name(wanted: str) -> str:
     return wanted if _NAME.fullmatch(wanted) else _NEITHER.sub("_", wanted)[:128] or "_"
 
 
-def _end(entries: Sequence[_Entry], body: bytearray, index: int) -> int:
+def _entry(start: int, joining: Joining, hash_: bytes) -> _Entry:
+    return _Entry(start, joining.role, joining.form, hash_, _packed([k.skeleton for k in joining.kept]))
+
+
+def _end(entries: Sequence[_Entry], body: bytearray | memoryview, index: int) -> int:
     """Where the bytes of an entry end."""
     return entries[index + 1].start - 1 if index + 1 < len(entries) else len(body)
 

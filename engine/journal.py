@@ -5,10 +5,11 @@ never into a record.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
-from looplatch.audit.protocol import AuditLog, Commitment
+from looplatch.audit.protocol import AuditLog, Commitment, KeepsMany
 from looplatch.encoding import encode, mend_surrogates
+from looplatch.history import Rewrite
 from looplatch.kept import Kept
 from looplatch.machine import Move
 from looplatch.states.event import Event
@@ -18,8 +19,10 @@ from looplatch.states.secrets import Secrets
 from looplatch.states.state import State
 from looplatch.tools import Call, Outcome
 
+_CALLS: Final = frozenset(("tool_use", "server_tool_use", "mcp_tool_use"))
 NOTHING: Mapping[str, Any] = {}
 _LOOKED_AT = 4_096  # characters of it in which a secret is looked for
+_AT_ONCE = 32  # contents in which a secret is looked for together
 _NAME_LIMIT = 256  # characters of a name from outside that a record keeps
 
 
@@ -51,6 +54,14 @@ class Journal:
         encoded = encode(text)
         return Kept(encoded, self._skeleton({"type": "text"}, self._put(text, encoded)))
 
+    def keep_all(self, parts: Sequence[dict[str, Any] | str]) -> list[Kept]:
+        """The same for many of either, in one write where the log can do that."""
+        encoded = [encode(part) for part in parts]
+        return [
+            Kept(data, self._skeleton({"type": "text"} if isinstance(part, str) else part, commitment))
+            for part, data, commitment in zip(parts, encoded, self._put_all(parts, encoded), strict=True)
+        ]
+
     def keep_value(self, value: object) -> Commitment:
         """Put any JSON value into the payload store."""
         return self._put(value, encode(value))
@@ -65,6 +76,24 @@ class Journal:
             self._redacted[kept.hex] = list(found)
         return kept
 
+    def _put_all(self, values: Sequence[object], encoded: Sequence[bytes]) -> list[Commitment]:
+        log, secrets = self.log, self._secrets
+        if not isinstance(log, KeepsMany):
+            return [self._put(value, data) for value, data in zip(values, encoded, strict=True)]
+        if secrets is None:
+            return log.keep_all(encoded)
+        made: list[Commitment] = []
+        clean: list[bytes] = []
+        for start in range(0, len(encoded), _AT_ONCE):
+            few = encoded[start : start + _AT_ONCE]
+            if secrets.may_be_in(b"\n".join(few)):
+                made += log.keep_all(clean)
+                clean = []
+                made += [self._put(value, data) for value, data in zip(values[start:], few, strict=False)]
+            else:
+                clean += few
+        return made + log.keep_all(clean)
+
     def told(self, fields: dict[str, Any]) -> dict[str, Any]:
         """The fields of a record, and what was taken out of contents since the last one."""
         if not self._redacted:
@@ -76,16 +105,18 @@ class Journal:
         return self.log.append(kind, self.told(fields) if self._redacted else fields)
 
     def _skeleton(self, block: dict[str, Any], kept: Commitment) -> dict[str, Any]:
-        skeleton: dict[str, Any] = {"type": named(str(block.get("type"))), "commitment": kept.hex, "bytes": kept.size}
-        match skeleton["type"], block:
-            case "tool_use" | "server_tool_use" | "mcp_tool_use", {"id": str(id_), "name": str(name)}:
+        kind = named(str(block.get("type")))
+        skeleton: dict[str, Any] = {"type": kind, "commitment": kept.hex, "bytes": kept.size}
+        if kind == "tool_result":
+            if isinstance(id_ := block.get("tool_use_id"), str):
+                skeleton["tool_use_id"] = named(id_)
+                skeleton["is_error"] = block.get("is_error") is True
+        elif kind in _CALLS:
+            id_, name = block.get("id"), block.get("name")
+            if isinstance(id_, str) and isinstance(name, str):
                 skeleton |= {"id": named(id_), "name": self.name_of(name)}
                 if (caller := _caller(block)) is not None:
                     skeleton["caller"] = named(caller)
-            case "tool_result", {"tool_use_id": str(id_)}:
-                skeleton |= {"tool_use_id": named(id_), "is_error": block.get("is_error") is True}
-            case _:
-                pass
         return skeleton
 
     def name_of(self, text: str) -> str:
@@ -140,14 +171,25 @@ class Journal:
             },
         )
 
-    def leaves(self, start: int, stop: int, role: str) -> Record:
-        """The messages from `start` to before `stop`, the first of them of this role, left the history."""
-        return self.message("leave", start, role, "blocks", (), count=stop - start)
-
     def message(self, op: str, index: int, role: str, form: str, kept: Iterable[Kept], **more: Any) -> Record:
         """A message that joined the history, or blocks that joined its last message."""
         fields = {"op": op, "index": index, "role": role, "form": form, "blocks": [k.skeleton for k in kept], **more}
         return self._append(Kind.MESSAGE, fields)
+
+    def edits(self, rewrites: Sequence[Rewrite]) -> Record:
+        """Messages gave way to others, all at once; `rewrites` are in order and count in the history before them."""
+        told = [
+            {
+                "start": one.start,
+                "stop": one.stop,
+                "messages": [
+                    {"role": new.role, "form": new.form, "blocks": [k.skeleton for k in new.kept]}
+                    for new in one.joining
+                ],
+            }
+            for one in rewrites
+        ]
+        return self._append(Kind.MESSAGE, {"op": "edit", "edits": told})
 
     # --- effects
 

@@ -62,7 +62,7 @@ class Workplace:
     def join(self, role: str, kept: Sequence[Kept], *, form: str = "blocks", **more: Any) -> None:
         """Append a message to the history, and record it. `more`: further fields of the record."""
         record = self.journal.message("join", len(self.history), role, form, kept, **more)
-        self.history.join(Joining(role, form, kept, record.hash))
+        self.history.join(Joining(role, form, kept), record.hash)
 
     def say(self, said: list[tuple[dict[str, object], Kept]], **more: Any) -> None:
         """Speak on the user's side: a new message, or more of the last one, since roles alternate.

@@ -16,7 +16,10 @@ _BASE64: Final = re.compile(rb'"data":"[A-Za-z0-9+/=]{512,}"')
 
 def weigh(message: Message) -> int:
     """The tokens of a message, estimated: its JSON text at four bytes a token, each picture or document at 1,600."""
-    return weigh_json(encoded(message))
+    try:
+        return weigh_json(orjson.dumps(message))
+    except TypeError:
+        return weigh_json(encoded(message))
 
 
 def weigh_all(messages: Iterable[Message]) -> int:

@@ -12,8 +12,10 @@ from typing import Any, Final
 import attrs
 import orjson
 
-SCHEMA: Final = 2
-SCHEMAS: Final = (1, 2)  # that are read; 1: a message does not say that the caller sent it, other fields may stand
+SCHEMA: Final = 3
+# That are read. 2: compression is a record for each message that leaves or joins. 1: besides, a message does not say
+# that the caller sent it, and other fields may stand.
+SCHEMAS: Final = (1, 2, 3)
 ZEROS: Final = "0" * 64  # the `prev` of a genesis
 _BLANK: Final = "#" * 64
 _BLANK_FIELD: Final = b'"hash":"%b"' % _BLANK.encode()

@@ -12,15 +12,18 @@ _MOVE: Final = ("source", "event", "fields", "target", "reason", "strategy", "te
 _EFFECT: Final = ("effect", "class")
 _END: Final = (*_EFFECT, "outcome")
 _TEXT: Final = ("usage", "result", "bytes")  # what a summary, or a note, came to
+_MESSAGE: Final = ("op", "index", "role", "form", "blocks", "message_id", "model", "stop_reason")
 _SETUP: Final = ("library", "sdk", "deadline_ms", "durability", "secrets", "reads")
 
-# By kind; of effects, by kind and class.
+# By kind; of effects, by kind and class; of messages, those of an edit apart.
 RECORDS: Final[dict[str, tuple[str, ...]]] = {
     "genesis": (*_SETUP, "model", "system", "tools", "params", "limits", "table", "payloads", "parent", "signed_by"),
     "transition": _MOVE,
     "rejected": _MOVE,
-    # count: how many messages leave. origin: "send" where the caller said it in the middle of the run.
-    "message": ("op", "index", "role", "form", "blocks", "count", "message_id", "model", "stop_reason", "origin"),
+    # origin: "send" where the caller said it in the middle of the run.
+    "message": (*_MESSAGE, "origin"),
+    # Of messages that give way to others, all at once.
+    "message edit": ("op", "edits"),
     # signature: by the key that the genesis names as signed_by, over all of the record but this and its hash.
     "checkpoint": ("count", "root", "segment", "signature"),
     "resumed": (*_SETUP, "lost", "changes", "changed_contents", "approvals", "nested"),
@@ -51,6 +54,13 @@ RECORDS: Final[dict[str, tuple[str, ...]]] = {
     "effect_end size": (*_END, "window", "output"),
     "effect_end note": (*_END, *_TEXT),
 }  # fmt: skip
+
+# Of kinds that had other fields in schema 2. count: how many messages leave.
+FORMER: Final[dict[str, tuple[str, ...]]] = {"message": (*_MESSAGE, "count", "origin")}
+
+# In an edit: the messages from `start` to before `stop`, as they were counted before the record, give way to others.
+EDIT: Final = ("start", "stop", "messages")
+EDITED: Final = ("role", "form", "blocks")
 
 # A content block as records describe it; its content is in the payload store. model_id, model_name, raw: what the model
 # wrote, where the history has something else for it.

@@ -95,6 +95,7 @@ class Forge:
         self.state = table.initial
         self.context = Context(limits=limits or Limits())
         self.records: list[Fields] = []
+        self.schema = 3
         self.row: Transition | None = None
         self.model = "m"
         self._count = 0
@@ -200,14 +201,23 @@ class Forge:
         return self.add("message", op="extend", index=index, role=role, form="blocks", blocks=list(blocks))
 
     def leave(self, index: int, count: int = 1) -> Fields:
+        """Messages leave the history, as the records of schema 2 say it."""
+        self.schema = 2
         self._count -= count
         return self.add("message", op="leave", index=index, count=count, role="user", form="blocks", blocks=[])
 
     def put(self, index: int, role: str, *blocks: Fields) -> Fields:
-        """A message joins the history at a place that is not its end."""
+        """A message joins the history at a place that is not its end: in schema 2."""
+        self.schema = 2
         self._count += 1
         more = {"message_id": None, "model": None, "stop_reason": None} if role == "assistant" else {}
         return self.add("message", op="join", index=index, role=role, form="blocks", blocks=list(blocks), **more)
+
+    def edit(self, *edits: tuple[int, int, list[Fields]], **more: Any) -> Fields:
+        """Messages give way to others: of each edit where they begin and end, and what comes."""
+        self._count += sum(len(messages) - (stop - start) for start, stop, messages in edits)
+        told = [{"start": start, "stop": stop, "messages": messages} for start, stop, messages in edits]
+        return self.add("message", op="edit", edits=told, **more)
 
     # --- effects
 
@@ -267,7 +277,7 @@ class Forge:
         history: list[list[str]] = []
         for place, record in enumerate(self.records):
             fields: Fields = {
-                "v": 2,
+                "v": self.schema,
                 "run": RUN,
                 "seq": place,
                 "epoch": 0,
@@ -300,6 +310,9 @@ def keep_up(history: list[list[str]], record: Fields, own: str) -> None:
             history.insert(record["index"], [own])
         case "extend":
             history[-1].append(own)
+        case "edit":
+            for edit in reversed(record["edits"]):
+                history[edit["start"] : edit["stop"]] = [[own] for _ in edit["messages"]]
         case _:
             del history[record["index"] : record["index"] + record.get("count", 1)]
 

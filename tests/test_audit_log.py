@@ -97,7 +97,7 @@ def test_a_record_has_its_stamps_and_its_fields(make_log: MakeLog) -> None:
     log = make_log("r7", clock=Ticks([1_767_225_600_123_456_789], [5_000, 5_250]))
     record = log.append(Kind.GENESIS, {"model": "m", "deadline_ms": None})
     assert dict(record.data) == {
-        "v": 2,
+        "v": 3,
         "run": "r7",
         "seq": 0,
         "epoch": 0,

@@ -66,7 +66,7 @@ def test_a_line_that_is_no_record_is_named(tmp_path: Path, damage: bytes, proble
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        (b'"v":2', b'"v":3', "it has schema 3; this looplatch reads the schemas 1 and 2"),
+        (b'"v":3', b'"v":4', "it has schema 4; this looplatch reads the schemas 1, 2 and 3"),
         (b'"kind":"genesis"', b'"kind":"novelty"', "its kind 'novelty' is unknown"),
     ],
 )

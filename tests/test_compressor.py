@@ -73,9 +73,9 @@ def test_old_results_are_cleared_and_the_newest_five_stay() -> None:
     [first, *_] = moves(told, "HistoryCompressed")
     assert first["fields"]["level"] == "micro"
     index = told.log.records.index(first)
-    left = [record for record in told.log.records[:index] if record.kind == "message" and record["op"] == "leave"]
-    results = [record["index"] for record in left]
-    assert results == [8, 6, 4, 2], "nine of 713 tokens made 14,000; the edits are made from the end"
+    [edit] = [record for record in told.log.records[:index] if record.kind == "message" and record["op"] == "edit"]
+    results = [one["start"] for one in edit["edits"]]
+    assert results == [2, 4, 6, 8], "nine of 713 tokens made 14,000"
 
 
 def test_spans_are_summarised_beside_the_history_and_take_their_places_later() -> None:

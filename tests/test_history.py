@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from looplatch.encoding import encode
-from looplatch.history import History, Joining, weight_of
+from looplatch.history import History, Joining, Rewrite, weight_of
 from looplatch.kept import Kept
 from looplatch.states.record import ZEROS, digest
 
@@ -28,8 +28,8 @@ def kept(*blocks: Block | str) -> list[Kept]:
     return [Kept(encode(block), {"type": "text", "commitment": digest(encode(block))}) for block in blocks]
 
 
-def joining(role: str, blocks: list[Block], number: int = 0) -> Joining:
-    return Joining(role, "blocks", kept(*blocks), digest(str(number).encode()))
+def joining(role: str, blocks: list[Block]) -> Joining:
+    return Joining(role, "blocks", kept(*blocks))
 
 
 def test_an_empty_history_is_no_messages() -> None:
@@ -40,7 +40,7 @@ def test_an_empty_history_is_no_messages() -> None:
 
 def test_a_message_of_one_text_keeps_its_form_until_more_is_said() -> None:
     history = History()
-    history.join(Joining("user", "text", kept("Go."), digest(b"1")))
+    history.join(Joining("user", "text", kept("Go.")), digest(b"1"))
     assert history.messages() == [{"role": "user", "content": "Go."}]
     history.extend(kept(text("And?")), digest(b"2"))
     assert history.messages() == [{"role": "user", "content": [text("Go."), text("And?")]}]
@@ -49,7 +49,7 @@ def test_a_message_of_one_text_keeps_its_form_until_more_is_said() -> None:
 def test_what_is_sent_names_the_records_in_their_order() -> None:
     history = History()
     first, second = digest(b"1"), digest(b"2")
-    history.join(Joining("user", "text", kept("Go."), first))
+    history.join(Joining("user", "text", kept("Go.")), first)
     history.extend(kept(text("And?")), second)
     chained = digest((digest((ZEROS + first).encode()) + second).encode())
     assert history.sent == {"count": 2, "digest": chained}
@@ -57,7 +57,7 @@ def test_what_is_sent_names_the_records_in_their_order() -> None:
 
 def test_messages_are_made_anew() -> None:
     history = History()
-    history.join(joining("user", [text("Go.")]))
+    history.join(joining("user", [text("Go.")]), digest(b"1"))
     history.messages()[0]["content"].append("changed")
     assert history.messages() == [{"role": "user", "content": [text("Go.")]}]
 
@@ -116,14 +116,14 @@ class Growth(RuleBasedStateMachine):
     @rule(role=ROLES, blocks=BLOCKS)
     def join(self, role: str, blocks: list[Block]) -> None:
         own = self.next_hash()
-        self.history.join(Joining(role, "blocks", kept(*blocks), own))
+        self.history.join(joining(role, blocks), own)
         self.model.append({"role": role, "content": blocks})
         self.hashes.append([own])
 
     @rule(role=ROLES, said=TEXTS)
     def join_text(self, role: str, said: str) -> None:
         own = self.next_hash()
-        self.history.join(Joining(role, "text", kept(said), own))
+        self.history.join(Joining(role, "text", kept(said)), own)
         self.model.append({"role": role, "content": said})
         self.hashes.append([own])
 
@@ -138,14 +138,22 @@ class Growth(RuleBasedStateMachine):
         self.hashes[-1].append(own)
 
     @precondition(lambda self: bool(self.model))
-    @rule(data=st.data(), role=ROLES, several=st.lists(BLOCKS, max_size=2))
-    def replace(self, data: st.DataObject, role: str, several: list[list[Block]]) -> None:
-        start = data.draw(st.integers(0, len(self.model)))
-        stop = data.draw(st.integers(start, len(self.model)))
-        joined = [Joining(role, "blocks", kept(*blocks), self.next_hash()) for blocks in several]
-        self.history.replace(start, stop, joined)
-        self.model[start:stop] = [{"role": role, "content": blocks} for blocks in several]
-        self.hashes[start:stop] = [[one.hash] for one in joined]
+    @rule(data=st.data(), role=ROLES, edits=st.lists(st.lists(BLOCKS, max_size=2), max_size=3))
+    def rewrite(self, data: st.DataObject, role: str, edits: list[list[list[Block]]]) -> None:
+        bounds = st.integers(0, len(self.model))
+        places = sorted(data.draw(st.lists(bounds, min_size=2 * len(edits), max_size=2 * len(edits))))
+        spans = list(zip(places[::2], places[1::2], strict=True))
+        own = self.next_hash()
+        self.history.rewrite(
+            [
+                Rewrite(start, stop, [joining(role, blocks) for blocks in several])
+                for (start, stop), several in zip(spans, edits, strict=True)
+            ],
+            own,
+        )
+        for (start, stop), several in reversed([*zip(spans, edits, strict=True)]):
+            self.model[start:stop] = [{"role": role, "content": blocks} for blocks in several]
+            self.hashes[start:stop] = [[own] for _ in several]
 
     @invariant()
     def both_agree(self) -> None:

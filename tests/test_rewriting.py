@@ -1,6 +1,7 @@
 """Edits of compression in a run's history: as if each had been made by hand, with few records, and none lost."""
 
 import asyncio
+import json
 from functools import cache
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 
 from looplatch import Compression, Log, Loop
-from looplatch.audit import MemoryLog
+from looplatch.audit import SECRETS, MemoryLog
 from looplatch.compressing.rewriting import InvalidCompression, rewrite
 from looplatch.history import History, Rewrite
 from looplatch.journal import Journal
@@ -20,6 +21,7 @@ from looplatch.recovery.compression.edits import Edit, apply
 from looplatch.recovery.compression.micro import micro
 from looplatch.recovery.compression.snip import snip
 from looplatch.recovery.validity import history_problems
+from looplatch.states.record import digest
 from looplatch.testing import FakeClock, ScriptedAPI, reply
 from looplatch.testing import histories as drawn_histories
 from looplatch.workplace import Workplace
@@ -111,13 +113,62 @@ def test_what_an_edit_leaves_as_it_was_is_not_committed_to_again() -> None:
     asyncio.run(main())
 
 
-def test_the_messages_of_one_edit_leave_in_one_record() -> None:
+def test_all_that_a_level_changes_is_one_record() -> None:
     compression = Compression(snip_at=None, micro_at=None, stage_at=None, collapse_at=None)
     told = meet([*reads(6), reply("Done.")], tools=[files(8_000)], window=20_000, compression=compression)
     changes = moves(told, "HistoryCompressed")
-    left = [record for record in told.log.records if record.kind == "message" and record["op"] == "leave"]
-    assert len(left) == len(changes) > 0
-    assert all(record["index"] == 0 and record["count"] >= 5 for record in left)
+    edits = [record["edits"] for record in told.log.records if record.kind == "message" and record["op"] == "edit"]
+    assert len(edits) == len(changes) > 0
+    assert all(one["start"] == 0 and one["stop"] >= 5 for (one,) in edits)
+
+
+def test_many_edits_are_one_record_that_says_what_stands_there_then() -> None:
+    async def main() -> None:
+        steps = histories.steps(4)
+        at = workplace([histories.user("Go."), *steps])
+        messages, before = at.history.messages(), at.history.skeletons(2)
+        cleared = [
+            Edit(start=place, stop=place + 1, messages=({**messages[place], "content": [gone(messages[place])]},))
+            for place in (4, 2)
+        ]
+        count = at.journal.log.head[0]
+        rewrite(at, "test", messages, cleared)
+        assert at.journal.log.head[0] == count + 1
+        record = Log.of(at.journal.log).records[-1]
+        assert (record["op"], [(one["start"], one["stop"]) for one in record["edits"]]) == ("edit", [(2, 3), (4, 5)])
+        [told] = record["edits"][0]["messages"]
+        assert (told["role"], told["form"], told["blocks"]) == ("user", "blocks", at.history.skeletons(2))
+        [now], [was] = told["blocks"], before
+        assert now == {**was, "commitment": now["commitment"], "bytes": now["bytes"]}
+        assert now["commitment"] != was["commitment"]
+
+    asyncio.run(main())
+
+
+def gone(message: Message) -> Message:
+    """Its result, cleared."""
+    return {**message["content"][0], "content": "gone"}
+
+
+class OneByOne(MemoryLog):
+    """A log that cannot keep many contents at once."""
+
+    keep_all: Any = None
+
+
+@pytest.mark.parametrize("log", [MemoryLog, OneByOne])
+def test_secrets_are_taken_out_of_contents_that_are_kept_together(log: type[MemoryLog]) -> None:
+    """Of many blocks one has a secret: that one is kept without it, the others as they are, in their order."""
+    token = "ghp_" + "a1B2" * 9
+    said = [f"text {number}" if number != 40 else f"the token is {token}." for number in range(80)]
+    kept = log("run-1", payloads="keep")
+    journal = Journal(kept, SECRETS)
+    parts = journal.keep_all([histories.text(one) for one in said])
+    found = [kept.payloads.find(part.skeleton["commitment"]) for part in parts]
+    texts = [json.loads(one[1])["text"] for one in found if one is not None]
+    assert [json.loads(part.encoded)["text"] for part in parts] == said
+    assert texts == [one if token not in one else "the token is [redacted: github_token]." for one in said]
+    assert list(journal.told({})["redacted"]) == [parts[40].skeleton["commitment"]]
 
 
 def test_a_change_that_the_api_would_refuse_is_not_made() -> None:
@@ -137,7 +188,7 @@ def test_a_change_that_the_api_would_refuse_is_not_made() -> None:
 def test_a_rewrite_at_both_ends_and_in_the_middle_keeps_the_rest() -> None:
     async def main() -> None:
         at = workplace([histories.user(f"m{n}") if n % 2 == 0 else histories.assistant(f"m{n}") for n in range(7)])
-        at.history.rewrite([Rewrite(0, 2, ()), Rewrite(3, 4, ()), Rewrite(6, 7, ())])
+        at.history.rewrite([Rewrite(0, 2, ()), Rewrite(3, 4, ()), Rewrite(6, 7, ())], digest(b"1"))
         assert [message["content"] for message in at.history.messages()] == ["m2", "m4", "m5"]
 
     asyncio.run(main())

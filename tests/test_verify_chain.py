@@ -104,7 +104,7 @@ def i6_version() -> Forge:
 def i6_version_of_tomorrow() -> Forge:
     forge = short_run()
     for record in forge.records:
-        record["v"] = 3
+        record["v"] = 4
     return forge
 
 

@@ -161,9 +161,27 @@ def puts_the_history_right() -> Forge:
     forge.join("assistant", text("answer"))
     forge.join("user", text("again"))
     forge.send(on.RunStarted())
-    forge.add("message", op="leave", index=1, role="assistant", form="blocks", blocks=[])
+    forge.edit((1, 2, []))
+    return put_right(forge)
+
+
+def puts_the_history_of_an_older_library_right() -> Forge:
+    """The same where the compression was of the schema before: message by message."""
+    forge = Owned(None, TABLE, None)
+    forge.join("user", text("question"), form="text")
+    forge.join("assistant", text("answer"))
+    forge.join("user", text("again"))
+    forge.send(on.RunStarted())
+    forge.leave(1)
+    for record in forge.records:
+        record["v"] = 2
+    forge.schema = 3
+    return put_right(forge)
+
+
+def put_right(forge: Owned) -> Forge:
     forge.claim()
-    forge.add("message", op="join", index=1, role="assistant", form="blocks", blocks=[text("answer")])
+    forge.edit((1, 1, [{"role": "assistant", "form": "blocks", "blocks": [text("answer")]}]))
     forge.send(on.RunResumed())
     forge.send(on.ContextReady(tokens=100, window=200_000))
     return ended(forge)
@@ -172,7 +190,7 @@ def puts_the_history_right() -> Forge:
 GOOD: tuple[Callable[[], Forge], ...] = (
     asks_again, reads_again, says_that_the_effect_is_unknown, writes_again_what_is_idempotent,
     tells_of_an_answer_that_was_had, asks_again_what_had_failed, goes_on_with_other_limits, has_more_time,
-    seals_what_had_ended, puts_the_history_right,
+    seals_what_had_ended, puts_the_history_right, puts_the_history_of_an_older_library_right,
 )  # fmt: skip
 
 

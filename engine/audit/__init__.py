@@ -14,7 +14,7 @@ from looplatch.audit.jsonl import JsonlLog
 from looplatch.audit.log import Effect, Log, read
 from looplatch.audit.memory import MemoryLog
 from looplatch.audit.mirror import Mirror, mirror_to
-from looplatch.audit.protocol import AuditLog, Commitment, Durability, Payloads, PayloadSource
+from looplatch.audit.protocol import AuditLog, Commitment, Durability, KeepsMany, Payloads, PayloadSource
 from looplatch.audit.redaction import Redaction, redact
 from looplatch.audit.segmented import SegmentedLog
 from looplatch.audit.signing import KeySigner, Signer, key_id, public_key
@@ -31,6 +31,7 @@ __all__ = [
     "Durability",
     "Effect",
     "JsonlLog",
+    "KeepsMany",
     "KeySigner",
     "Log",
     "LogClosed",

@@ -23,6 +23,7 @@ from looplatch.states.state import State
 _STAMPED: Final = 8  # the fields that every record has, without its hash
 _SIGNED: Final = (Kind.TERMINAL, Kind.CHECKPOINT)
 _BROKEN_OFF: Final = "broken off in the middle of a record"
+_TWO_LINES: Final = "it is not one line of JSON; make it with looplatch.encoding.encode"
 _NOT_RESUMED: Final = "reopened, but not resumed"
 
 
@@ -107,8 +108,8 @@ class ChainedLog(ABC):
         """Store a record's line."""
 
     @abstractmethod
-    def _store(self, commitment: str, salt: bytes, payload: bytes) -> None:
-        """Store a payload."""
+    def _store(self, kept: Sequence[tuple[str, bytes, bytes]]) -> None:
+        """Store payloads, each given by its commitment, its salt and itself."""
 
     @abstractmethod
     def _release(self) -> None:
@@ -201,8 +202,28 @@ class ChainedLog(ABC):
         made = Commitment(commitment(salt, payload), len(payload))
         if self.keeps_payloads:
             if b"\n" in payload:
-                raise BadRecord("payload", "it is not one line of JSON; make it with looplatch.encoding.encode")
-            self._store(made.hex, salt, payload)
+                raise BadRecord("payload", _TWO_LINES)
+            self._store(((made.hex, salt, payload),))
+        return made
+
+    def keep_all(self, payloads: Sequence[bytes]) -> list[Commitment]:
+        """Put many payloads into the payload store at once; see `KeepsMany`."""
+        self._check()
+        if self._ended is not None:
+            raise LogClosed(self._run, self._ended)
+        salt, keeps = self._salts.next, self.keeps_payloads
+        made: list[Commitment] = []
+        kept: list[tuple[str, bytes, bytes]] = []
+        for payload in payloads:
+            own = salt()
+            hex_ = commitment(own, payload)
+            made.append(Commitment(hex_, len(payload)))
+            if keeps:
+                if b"\n" in payload:
+                    raise BadRecord("payload", _TWO_LINES)
+                kept.append((hex_, own, payload))
+        if kept:
+            self._store(kept)
         return made
 
     def finish(self, state: State, terminal: Terminal, history: dict[str, Any] | None = None) -> Record:

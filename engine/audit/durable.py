@@ -56,8 +56,8 @@ class DurableLog(ChainedLog):
         """Write a record's line. Raises LogFailed."""
 
     @abstractmethod
-    def _write_payload(self, commitment: str, salt: bytes, payload: bytes) -> None:
-        """Write a payload. Raises LogFailed."""
+    def _write_payloads(self, kept: Sequence[tuple[str, bytes, bytes]]) -> None:
+        """Write payloads at once: of each its commitment, its salt and itself. Raises LogFailed."""
 
     @abstractmethod
     def _erase_payloads(self, commitments: Sequence[str]) -> None:
@@ -95,9 +95,9 @@ class DurableLog(ChainedLog):
         if self._is_durable and not self._marked:
             self._mark()
 
-    def _store(self, commitment: str, salt: bytes, payload: bytes) -> None:
+    def _store(self, kept: Sequence[tuple[str, bytes, bytes]]) -> None:
         try:
-            self._write_payload(commitment, salt, payload)
+            self._write_payloads(kept)
         except LogFailed as failure:
             self._failure = failure
             raise

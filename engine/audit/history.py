@@ -1,12 +1,13 @@
 """The conversation that a log tells of, rebuilt from its message records and the kept payloads."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from looplatch.audit.errors import LogDamaged
 from looplatch.audit.protocol import PayloadSource
 from looplatch.encoding import decode
+from looplatch.recovery.compression.edits import replaced
 from looplatch.states.record import Kind, Record, commitment
 
 Message = dict[str, Any]
@@ -31,12 +32,15 @@ def rebuild(records: Iterable[Record], payloads: PayloadSource, file: Path | Non
 
 
 def _apply(record: Record, messages: list[Message], payloads: PayloadSource) -> None:
+    if record["op"] == "edit":
+        messages[:] = replaced(messages, [_edited(edit, payloads) for edit in record["edits"]])
+        return
     index: int = record["index"]
     match record["op"]:
         case "join":
             if not 0 <= index <= len(messages):
                 raise IndexError(f"index {index} of {len(messages)}")
-            messages.insert(index, {"role": record["role"], "content": _content(record, payloads)})
+            messages.insert(index, _message(record, payloads))
         case "extend":
             if index != len(messages) - 1:
                 raise IndexError(f"index {index} of {len(messages)}")
@@ -53,13 +57,17 @@ def _apply(record: Record, messages: list[Message], payloads: PayloadSource) -> 
             raise ValueError(f"unknown op {other!r}")
 
 
-def _content(record: Record, payloads: PayloadSource) -> str | list[Message]:
-    blocks = [_block(skeleton, payloads) for skeleton in record["blocks"]]
-    if record["form"] == "text":
+def _edited(edit: Mapping[str, Any], payloads: PayloadSource) -> tuple[int, int, list[Message]]:
+    return edit["start"], edit["stop"], [_message(one, payloads) for one in edit["messages"]]
+
+
+def _message(told: Record | Mapping[str, Any], payloads: PayloadSource) -> Message:
+    """The message that a record, or one of an edit's, tells of."""
+    blocks = [_block(skeleton, payloads) for skeleton in told["blocks"]]
+    if told["form"] == "text":
         (block,) = blocks
-        text: str = block["text"]
-        return text
-    return blocks
+        return {"role": told["role"], "content": block["text"]}
+    return {"role": told["role"], "content": blocks}
 
 
 def _block(skeleton: Skeleton, payloads: PayloadSource) -> Message:

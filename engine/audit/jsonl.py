@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import starmap
 from pathlib import Path
 from typing import Any, Self
 
@@ -110,9 +111,9 @@ class JsonlLog(DurableLog):
     def _write_line(self, line: bytes) -> None:
         self._records.write(line)
 
-    def _write_payload(self, commitment: str, salt: bytes, payload: bytes) -> None:
+    def _write_payloads(self, kept: Sequence[tuple[str, bytes, bytes]]) -> None:
         if self._contents is not None:
-            self._contents.write(payload_line(commitment, salt, payload))
+            self._contents.write(b"".join(starmap(payload_line, kept)))
 
     def _erase_payloads(self, commitments: Sequence[str]) -> None:
         payloads = self.payloads

@@ -80,8 +80,9 @@ class MemoryLog(ChainedLog):
     def _write(self, line: bytes) -> None:
         self._lines.append(line)
 
-    def _store(self, commitment: str, salt: bytes, payload: bytes) -> None:
-        self._payloads.put(commitment, salt, payload)
+    def _store(self, kept: Sequence[tuple[str, bytes, bytes]]) -> None:
+        for commitment, salt, payload in kept:
+            self._payloads.put(commitment, salt, payload)
 
     def _clear_tail(self, epoch: int) -> dict[str, int]:
         return {"records": self._torn, "payloads": 0}

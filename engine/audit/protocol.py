@@ -143,3 +143,15 @@ class AuditLog(Protocol):
     def payloads(self) -> PayloadSource:
         """The payloads kept so far."""
         ...
+
+
+@runtime_checkable
+class KeepsMany(Protocol):
+    """An AuditLog that also keeps many payloads at once, for less; any other one is handed them one by one."""
+
+    def keep_all(self, payloads: Sequence[bytes]) -> list[Commitment]:
+        """Put each of `payloads` into the payload store, as `keep` does; returns their commitments, in order.
+
+        Raises as `keep` does; some of them may have been stored then.
+        """
+        ...

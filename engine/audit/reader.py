@@ -41,7 +41,7 @@ def parse(line: bytes, number: int, file: Path | None) -> Record:
         if type(data.get(name)) is not kind:
             raise LogDamaged(file, number, f"its field {name!r} is missing or is no {kind.__name__}")
     if data["v"] not in SCHEMAS:
-        known = " and ".join(map(str, SCHEMAS))
+        known = f"{', '.join(map(str, SCHEMAS[:-1]))} and {SCHEMAS[-1]}"
         raise LogDamaged(file, number, f"it has schema {data['v']}; this looplatch reads the schemas {known}")
     if data["kind"] not in _KINDS:
         raise LogDamaged(file, number, f"its kind {data['kind']!r} is unknown")

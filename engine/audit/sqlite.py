@@ -61,8 +61,8 @@ class SqliteLog(DurableLog):
     def _write_line(self, line: bytes) -> None:
         self._stored.write(line)
 
-    def _write_payload(self, commitment: str, salt: bytes, payload: bytes) -> None:
-        self._stored.store(commitment, salt, payload)
+    def _write_payloads(self, kept: Sequence[tuple[str, bytes, bytes]]) -> None:
+        self._stored.store(kept)
 
     def _erase_payloads(self, commitments: Sequence[str]) -> None:
         self._stored.erase(commitments)

@@ -70,9 +70,24 @@ class SqliteFile:
         """Append a record's line. Raises LogFailed."""
         self._perform("writing", "INSERT INTO records (line) VALUES (?)", (line,))
 
-    def store(self, commitment: str, salt: bytes, payload: bytes) -> None:
-        """Keep a payload. Raises LogFailed."""
-        self._perform("writing", "INSERT INTO payloads VALUES (?, ?, ?)", (commitment, salt, payload))
+    def store(self, kept: Sequence[tuple[str, bytes, bytes]]) -> None:
+        """Keep payloads, each given by its commitment, its salt and itself: all of them or none. Raises LogFailed."""
+        insert = "INSERT INTO payloads VALUES (?, ?, ?)"
+        if len(kept) == 1:
+            self._perform("writing", insert, kept[0])
+            return
+        try:
+            self._db.execute("BEGIN")
+            try:
+                self._db.executemany(insert, kept)
+                self._db.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._db.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise LogFailed(self.path, "writing", error) from error
+        self._written += 1
 
     def erase(self, commitments: Sequence[str]) -> None:
         """Delete payloads; their bytes are overwritten, in what was written ahead too. Raises LogFailed."""
@@ -80,7 +95,7 @@ class SqliteFile:
             self._perform("deleting", "DELETE FROM payloads WHERE commitment = ?", (one,))
         self._perform("deleting", "PRAGMA wal_checkpoint(TRUNCATE)", ())
 
-    def _perform(self, action: str, statement: str, values: tuple[object, ...]) -> None:
+    def _perform(self, action: str, statement: str, values: Sequence[object]) -> None:
         try:
             self._db.execute(statement, values).fetchall()
         except sqlite3.Error as error:

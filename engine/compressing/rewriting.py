@@ -1,16 +1,20 @@
 """Rewriting the history: how the edits of compression get into it, and into the log."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from looplatch.encoding import encode
-from looplatch.history import Joining, Rewrite
+from looplatch.history import History, Joining, Rewrite
+from looplatch.journal import Journal
 from looplatch.kept import Kept
 from looplatch.recovery.compression.edits import Edit, apply, in_order
 from looplatch.recovery.compression.revising import edit_problems
 from looplatch.recovery.weights import Message
 from looplatch.states.errors import LooplatchError
 from looplatch.workplace import Workplace
+
+Part = dict[str, Any] | str
+"""A content block, or the text that is all the content of a message."""
 
 
 class InvalidCompression(LooplatchError):
@@ -23,7 +27,7 @@ class InvalidCompression(LooplatchError):
 
 
 def rewrite(at: Workplace, what: str, messages: Sequence[Message], edits: Sequence[Edit]) -> list[Message]:
-    """Change the history by `edits`, which count in `messages`, and record each message that leaves or joins it.
+    """Change the history by `edits`, which count in `messages`, and write all of it down as one record.
 
     Returns the messages as they are then. Raises InvalidCompression, and changes nothing, where the API would refuse
     what comes of it; `what` made the edits.
@@ -31,33 +35,35 @@ def rewrite(at: Workplace, what: str, messages: Sequence[Message], edits: Sequen
     if problems := list(edit_problems(messages, edits)):
         raise InvalidCompression(what, problems)
     ordered = in_order(edits)
-    # From the end, so that the places of those before still hold.
-    at.history.rewrite([_recorded(at, messages, edit) for edit in reversed(ordered)][::-1])
-    return apply(messages, edits)
+    kept = _kept(at.journal, at.history, messages, ordered)
+    rewrites = [
+        Rewrite(edit.start, edit.stop, [_joining(message, kept) for message in edit.messages]) for edit in ordered
+    ]
+    at.history.rewrite(rewrites, at.journal.edits(rewrites).hash)
+    return apply(messages, ordered)
 
 
-def _recorded(at: Workplace, messages: Sequence[Message], edit: Edit) -> Rewrite:
-    """Record an edit. What it leaves as it was, the very same objects, keeps the commitment that it has."""
-    journal, history = at.journal, at.history
-    known: dict[int, dict[str, Any]] = {}
-    for place in range(edit.start, edit.stop):
-        content = messages[place]["content"]
-        was: list[Any] = [content] if isinstance(content, str) else content
-        known.update((id(part), skeleton) for part, skeleton in zip(was, history.skeletons(place), strict=True))
-    if edit.stop > edit.start:
-        journal.leaves(edit.start, edit.stop, history.role(edit.start))
-    joining: list[Joining] = []
-    for place, message in enumerate(edit.messages, edit.start):
-        role, content = message["role"], message["content"]
-        form = "text" if isinstance(content, str) else "blocks"
-        parts: list[Any] = [content] if isinstance(content, str) else content
-        keep: Callable[[Any], Kept] = journal.keep_text if form == "text" else journal.keep
-        kept = [Kept(encode(part), known[id(part)]) if id(part) in known else keep(part) for part in parts]
-        record = journal.message("join", place, role, form, kept, **_answer_fields(role))
-        joining.append(Joining(role, form, kept, record.hash))
-    return Rewrite(edit.start, edit.stop, joining)
+def _kept(journal: Journal, history: History, messages: Sequence[Message], edits: Sequence[Edit]) -> dict[int, Kept]:
+    """All parts of the new messages, by who they are: the very same objects as before keep the commitment they have."""
+    parts: dict[int, Part] = {id(part): part for edit in edits for message in edit.messages for part in _parts(message)}
+    kept: dict[int, Kept] = {}
+    for edit in edits:
+        for place in range(edit.start, edit.stop):
+            old = _parts(messages[place])
+            if not parts.keys().isdisjoint(map(id, old)):
+                for part, skeleton in zip(old, history.skeletons(place), strict=True):
+                    if id(part) in parts:
+                        kept[id(part)] = Kept(encode(part), skeleton)
+    new = [part for own, part in parts.items() if own not in kept]
+    kept.update(zip(map(id, new), journal.keep_all(new), strict=True))
+    return kept
 
 
-def _answer_fields(role: str) -> dict[str, None]:
-    """The fields that the record of an assistant's message has; this one is no answer of the model's."""
-    return dict.fromkeys(("message_id", "model", "stop_reason")) if role == "assistant" else {}
+def _joining(message: Message, kept: dict[int, Kept]) -> Joining:
+    form = "text" if isinstance(message["content"], str) else "blocks"
+    return Joining(message["role"], form, [kept[id(part)] for part in _parts(message)])
+
+
+def _parts(message: Message) -> Sequence[Part]:
+    content: str | list[dict[str, Any]] = message["content"]
+    return (content,) if isinstance(content, str) else content

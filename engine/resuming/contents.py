@@ -91,7 +91,7 @@ class Contents:
         history = History()
         for entry in entries:
             first, *more = entry.parts
-            history.join(Joining(entry.role, entry.form, self._part(first, entry.form), first.hash))
+            history.join(Joining(entry.role, entry.form, self._part(first, entry.form)), first.hash)
             for part in more:
                 history.extend(self._part(part, "blocks"), part.hash)
         return history

@@ -11,7 +11,7 @@ from looplatch.compressing.compressor import PastCompression
 from looplatch.compressing.summary import Compaction, Summary
 from looplatch.compressing.summary_writer import KnownSummary
 from looplatch.driver import Driver
-from looplatch.history import Joining
+from looplatch.history import Joining, Rewrite
 from looplatch.hooks import Block, Halt, Pass
 from looplatch.journal import Journal
 from looplatch.kept import Kept
@@ -181,7 +181,6 @@ class _Gap:
     start: int
     stop: int
     before: tuple[tuple[Entry, list[Kept]], ...]
-    roles: tuple[str, ...]
 
     @classmethod
     def between(cls, now: Sequence[Entry], before: Sequence[Entry], contents: Contents) -> "_Gap":
@@ -194,20 +193,14 @@ class _Gap:
         lost = before[start : len(before) - same]
         kept = tuple((entry, contents.blocks(entry)) for entry in lost)
         stop = len(now) - same
-        return cls(start, stop, kept, tuple(entry.role for entry in now[start:stop]))
+        return cls(start, stop, kept)
 
     def close(self, at: Workplace) -> None:
         """Put the history right, and record it."""
-        if self.roles:
-            at.journal.leaves(self.start, self.stop, self.roles[0])
-        joining: list[Joining] = []
-        for place, (entry, kept) in enumerate(self.before, self.start):
-            form = "text" if entry.plain else "blocks"
-            more = dict.fromkeys(("message_id", "model", "stop_reason")) if entry.role == "assistant" else {}
-            record = at.journal.message("join", place, entry.role, form, kept, **more)
-            joining.append(Joining(entry.role, form, kept, record.hash))
+        joining = [Joining(entry.role, "text" if entry.plain else "blocks", kept) for entry, kept in self.before]
         if self.start != self.stop or joining:
-            at.history.replace(self.start, self.stop, joining)
+            rewrites = [Rewrite(self.start, self.stop, joining)]
+            at.history.rewrite(rewrites, at.journal.edits(rewrites).hash)
 
 
 def at_hand(snapshot: Snapshot) -> PastAnswer | None:

@@ -165,8 +165,8 @@ class _Teller:
             self._told.clear()
 
     def _message(self, record: Record) -> None:
-        if record["op"] == "leave":
-            return
+        if record["op"] in ("leave", "edit"):
+            return  # the move after it tells of the compression
         blocks = list_in(record, "blocks")
         self._names.update((b["id"], b["name"]) for b in blocks if "id" in b and "name" in b)
         if record["role"] == "assistant":

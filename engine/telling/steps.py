@@ -96,17 +96,29 @@ class Steps:
         return _step(move, f"the move from {move.source}", told)
 
     def _message(self, record: Record) -> Step:
-        op, role = record["op"], record["role"]
+        op = record["op"]
+        if op == "edit":
+            return _step(record, "the history", {"op": op, "edits": [self._edit(edit) for edit in record["edits"]]})
+        role = record["role"]
         if op == "leave":
-            return _step(record, "the history", {"op": op, "place": record["index"]})
-        blocks: dict[str, Any] = {}
-        for number, skeleton in enumerate(record["blocks"], 1):
-            name, said = self._block(skeleton)
-            blocks[f"{name}" if name not in blocks else f"{name} ({number})"] = said
-        fields = {"op": op, "place": record["index"], "role": role, "form": record["form"], **blocks}
+            return _step(record, "the history", {"op": op, "place": record["index"], "count": record.get("count", 1)})
+        fields = {"op": op, "place": record["index"], **self._content(record)}
         if "stop_reason" in record.data:
             fields["stop reason"] = record["stop_reason"]
         return _step(record, f"the {role} message {record['index']}", fields)
+
+    def _edit(self, edit: Mapping[str, Any]) -> dict[str, Any]:
+        """What gives way to what."""
+        messages = [self._content(message) for message in edit["messages"]]
+        return {"place": edit["start"], "until": edit["stop"], "messages": messages}
+
+    def _content(self, message: Record | Mapping[str, Any]) -> dict[str, Any]:
+        """Who says a message, and its blocks."""
+        blocks: dict[str, Any] = {}
+        for number, skeleton in enumerate(message["blocks"], 1):
+            name, said = self._block(skeleton)
+            blocks[f"{name}" if name not in blocks else f"{name} ({number})"] = said
+        return {"role": message["role"], "form": message["form"], **blocks}
 
     def _block(self, skeleton: Mapping[str, Any]) -> tuple[str, Any]:
         """A block by a name, and what it says."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from looplatch.audit import AuditLog, BadRecord, Log, LogClosed, LogExists, LogInUse, read
+from looplatch.audit import AuditLog, BadRecord, KeepsMany, Log, LogClosed, LogExists, LogInUse, read
 from looplatch.encoding import encode
 from looplatch.hooks import Allow
 from looplatch.loop import Loop
@@ -131,6 +131,29 @@ class AuditLogConformance:
         assert log.payloads.find("0" * 64) is None
         log.close()
         assert log.payloads.find(made[0].hex) is not None
+
+    def test_many_payloads_are_kept_like_one(self, tmp_path: Path) -> None:
+        """Of those logs that can keep many at once."""
+        for payloads in ("keep", "digest"):
+            folder = tmp_path / payloads
+            folder.mkdir()
+            log = self.create(folder, "run-1", payloads=payloads)
+            if not isinstance(log, KeepsMany):
+                return
+            values = [encode({"type": "text", "text": f"number {number}"}) for number in range(100)]
+            made = log.keep_all([*values, values[0]])
+            assert len({one.hex for one in made}) == 101  # each has a salt of its own
+            assert log.keep_all([]) == []
+            log.append(Kind.GENESIS, {})
+            for kept, payload in zip(made, [*values, values[0]], strict=True):
+                assert kept.size == len(payload)
+                found = log.payloads.find(kept.hex)
+                assert (found is None) is (payloads == "digest")
+                assert found is None or (commitment(*found), found[1]) == (kept.hex, payload)
+            if payloads == "keep":
+                _raises(BadRecord, lambda log=log: log.keep_all([b"1", b"two\nlines"]))
+            log.close()
+            _raises(LogClosed, lambda log=log: log.keep_all([b"1"]))
 
     def test_a_digest_keeps_no_payload(self, tmp_path: Path) -> None:
         log = self.create(tmp_path, "run-1", payloads="digest")

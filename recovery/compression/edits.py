@@ -1,11 +1,13 @@
 """Edits: how a compression level says what is to become of a history. Nothing is changed in place."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 
 from looplatch.recovery.weights import Message, weigh_all
+
+T = TypeVar("T")
 
 LEAST_SAVING: Final = 16  # tokens below which no edit is worth the prompt cache behind it
 
@@ -21,13 +23,24 @@ class Edit:
 
 def apply(messages: Sequence[Message], edits: Iterable[Edit]) -> list[Message]:
     """The edited history. Messages that no edit names are the same objects, the others are new ones."""
-    edited: list[Message] = []
+    return replaced(messages, ((edit.start, edit.stop, edit.messages) for edit in in_order(edits)))
+
+
+def replaced(items: Sequence[T], changes: Iterable[tuple[int, int, Iterable[T]]]) -> list[T]:
+    """`items` with others in the place of some: each change is `items[start:stop]` and what comes there, in order.
+
+    Raises IndexError where a change is not behind the one before it, or not within `items`.
+    """
+    edited: list[T] = []
     place = 0
-    for edit in in_order(edits):
-        edited += messages[place : edit.start]
-        edited += edit.messages
-        place = edit.stop
-    return edited + list(messages[place:])
+    for start, stop, new in changes:
+        if not place <= start <= stop <= len(items):
+            raise IndexError(f"{start} to {stop} of {len(items)}, from {place} on")
+        edited += items[place:start]
+        edited += new
+        place = stop
+    edited += items[place:]
+    return edited
 
 
 def in_order(edits: Iterable[Edit]) -> tuple[Edit, ...]:

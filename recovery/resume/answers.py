@@ -132,7 +132,7 @@ class _Building:
         return hook
 
     def message(self, record: Record) -> None:
-        if record["op"] == "leave":
+        if record["op"] in ("leave", "edit"):
             self._edited = True  # what joins from here on is no answer
         elif record["role"] == "assistant":
             if record["op"] == "join" and self.joined is None and not self._edited:

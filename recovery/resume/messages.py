@@ -1,6 +1,9 @@
 """The history as the message records make it, kept by what stands for its contents."""
 
-from looplatch.recovery.resume.past import Entry, Part
+from collections.abc import Sequence
+
+from looplatch.recovery.compression.edits import replaced
+from looplatch.recovery.resume.past import Entry, Part, Skeleton
 from looplatch.states.record import Record
 
 
@@ -8,8 +11,8 @@ class MessageFold:
     """Follows the message records.
 
     ids: of every tool_use that ever joined. spoken: something was said on the user's side since the last move. base:
-    the history before a compression that has no move yet, and may be cut in the middle; None where nothing was taken
-    out since. Every compression begins by taking something out.
+    the history before a compression that has no move yet, and in schema 2 may be cut in the middle; None where nothing
+    was taken out since. There, every compression begins by taking something out.
     """
 
     def __init__(self) -> None:
@@ -35,6 +38,9 @@ class MessageFold:
     def take(self, record: Record) -> None:
         """A message record. Raises IndexError or ValueError where it does not fit the history before it."""
         entries, op = self._entries, record["op"]
+        if op == "edit":
+            self._edit(record)
+            return
         index: int = record["index"]
         if op == "leave":
             stop = index + record.get("count", 1)
@@ -43,8 +49,7 @@ class MessageFold:
             self.base = self.entries if self.base is None else self.base
             del entries[index:stop]
             return
-        part = Part(record.hash, tuple(record["blocks"]))
-        self.ids.update(block["id"] for block in part.blocks if block["type"] == "tool_use")
+        part = self._part(record, record["blocks"])
         if op == "extend":
             last = entries[index]
             entries[index] = Entry(last.role, last.form, (*last.parts, part))
@@ -55,3 +60,23 @@ class MessageFold:
         else:
             raise ValueError(f"unknown op {op!r}")
         self.spoken = self.spoken or record["role"] == "user"
+
+    def _edit(self, record: Record) -> None:
+        """Messages gave way to others, all at once."""
+        edited = replaced(
+            self._entries,
+            (
+                (
+                    edit["start"],
+                    edit["stop"],
+                    [Entry(one["role"], one["form"], (self._part(record, one["blocks"]),)) for one in edit["messages"]],
+                )
+                for edit in record["edits"]
+            ),
+        )
+        self.base = self.entries if self.base is None else self.base
+        self._entries = edited
+
+    def _part(self, record: Record, blocks: Sequence[Skeleton]) -> Part:
+        self.ids.update(block["id"] for block in blocks if block["type"] == "tool_use")
+        return Part(record.hash, tuple(blocks))

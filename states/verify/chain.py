@@ -166,7 +166,8 @@ class Chain:
         if version not in SCHEMAS or type(version) is not int:
             add("I6", "the schema is not one that this verifier knows", SCHEMAS, version)
         elif version != self._schema:
-            if self.count > 1 and record.get("kind") != "resumed":
+            falls = isinstance(self._schema, int) and version < self._schema
+            if self.count > 1 and (record.get("kind") != "resumed" or falls):
                 add("I6", "the schema changes where nobody new writes", self._schema, version)
             self._schema = version
         if run != self._run or type(run) is not str:

@@ -12,6 +12,8 @@ from looplatch.states.verify.answers import Answers
 from looplatch.states.verify.findings import Findings
 from looplatch.states.verify.turns import Part, Turns, parts_of
 
+_EDITED_FROM: Final = 3  # the first schema in which compression is one record; before, messages leave and join
+_FORMS: Final = ("text", "blocks")
 _ANSWERED: Final = "answered"
 _CAUSES: Final = {
     access: (_ANSWERED, "failed", "invalid_input", "not_started", "timed_out", interrupted)
@@ -50,6 +52,19 @@ class Entries:
     def leave(self, index: int, stop: int) -> None:
         """Messages leave, up to the one at `stop`."""
         del self._packed[index:stop]
+
+    def edit(self, edits: list[dict[str, Any]], own: str) -> int | None:
+        """Messages give way to others. Returns the place of the first edit that does not fit, None where all do."""
+        packed, edited, place = self._packed, list[bytes](), 0
+        for edit in edits:
+            start, stop = edit["start"], edit["stop"]
+            if not (start.__class__ is stop.__class__ is int and place <= start <= stop <= len(packed)):
+                return place
+            edited += packed[place:start]
+            edited += [_pack((one["role"], (own,), parts_of(one["blocks"]))) for one in edit["messages"]]
+            place = stop
+        self._packed = edited + packed[place:]
+        return None
 
 
 def _pack(entry: tuple[str, tuple[str, ...], tuple[Part, ...]]) -> bytes:
@@ -91,9 +106,12 @@ class History:
 
     def change(self, record: dict[str, Any], *, begun: bool, compressing: bool) -> None:
         """A message record. `begun`: the run has started. `compressing`: the state allows more than appending."""
-        op, index, role = record["op"], record["index"], record["role"]
-        entries, last = self._entries, len(self._entries) - 1
-        if op == "leave":
+        op, entries, last = record["op"], self._entries, len(self._entries) - 1
+        if op == "edit":
+            self._edit(record, compressing)
+            return
+        index, role, former = record["index"], record["role"], record["v"] < _EDITED_FROM
+        if op == "leave" and former:
             stop = index + record.get("count", 1)  # so many messages from there on leave
             if self._may_change(compressing, op, index) and 0 <= index < stop <= last + 1:
                 entries.leave(index, stop)
@@ -101,15 +119,14 @@ class History:
                 self._misplaced(op, f"0 to {last}", index)
             return
         parts = parts_of(record["blocks"])
-        if not parts or (record["form"] == "text" and parts != (("other", "text"),)):
-            self._findings.add("E6", "a message needs content", "blocks; of a text, one", record["blocks"])
+        self._check_content(record, parts)
         if op == "join" and index == last + 1:
             entries.insert(index, role, record["hash"], parts)
         elif op == "extend" and index == last and last >= 0:
             first = entries.extend(record["hash"], parts)
             if role != first:
                 self._findings.add("E6", "a message is extended by another role", first, role)
-        elif op == "join" and 0 <= index <= last:
+        elif op == "join" and former and 0 <= index <= last:
             if self._may_change(compressing, op, index):
                 entries.insert(index, role, record["hash"], parts)
             return
@@ -117,6 +134,24 @@ class History:
             self._misplaced(op, last + 1 if op == "join" else last, index)
             return
         self._append(record, role, parts, begun)
+
+    def _edit(self, record: dict[str, Any], compressing: bool) -> None:
+        """Messages give way to others, all at once."""
+        edits, count = record["edits"], len(self._entries)
+        for edit in edits:
+            for message in edit["messages"]:
+                self._check_content(message, parts_of(message["blocks"]))
+        if not edits or any(edit["start"] == edit["stop"] and not edit["messages"] for edit in edits):
+            self._findings.add("E6", "the edit changes nothing", "messages that leave or join", "none")
+        if (refused := self._entries.edit(edits, record["hash"])) is not None:
+            self._misplaced("edit", f"{refused} to {count}", [(edit["start"], edit["stop"]) for edit in edits])
+        self._may_change(compressing, "edit", edits[0]["start"] if edits else 0)
+
+    def _check_content(self, message: dict[str, Any], parts: tuple[Part, ...]) -> None:
+        form = message["form"]
+        if not parts or (form == "text" and parts != (("other", "text"),)) or form not in _FORMS:
+            wanted = "blocks; in the form text, one text"
+            self._findings.add("E6", "a message needs content", wanted, (form, message["blocks"]))
 
     def _append(self, record: dict[str, Any], role: str, parts: tuple[Part, ...], begun: bool) -> None:
         called = [name for kind, name in parts if kind in ("call", "served")]

@@ -51,10 +51,10 @@ class Kept:
     def check(self, record: dict[str, Any]) -> None:
         """Every payload that a record commits to."""
         for name in _BLOCKS:
-            for block in record.get(name) or ():
-                self._check_one(block["commitment"], block["bytes"])
-                if (raw := block.get("raw")) is not None:
-                    self._check_one(raw, None)
+            self._check_blocks(record.get(name) or ())
+        for edit in record.get("edits") or ():
+            for message in edit["messages"]:
+                self._check_blocks(message["blocks"])
         for name in _NAMES:
             named = record.get(name)
             if type(named) is str:
@@ -65,6 +65,12 @@ class Kept:
             for name in ("input", "message"):
                 if approval[name] is not None:
                     self._check_one(approval[name], None)
+
+    def _check_blocks(self, blocks: Iterable[dict[str, Any]]) -> None:
+        for block in blocks:
+            self._check_one(block["commitment"], block["bytes"])
+            if (raw := block.get("raw")) is not None:
+                self._check_one(raw, None)
 
     def _check_one(self, named: str, size: int | None) -> None:
         """A commitment, and how many bytes its payload has, where that is told. Each is looked at once."""

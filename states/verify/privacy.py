@@ -9,6 +9,7 @@ from looplatch.states.record import SCHEMA
 from looplatch.states.secrets import KNOWN_VERSION, SECRETS, Secrets
 from looplatch.states.shapes import RECORDS
 from looplatch.states.verify.findings import Findings
+from looplatch.states.verify.shapes import shape_of
 from looplatch.states.verify.values import is_object
 
 _REMEMBERED: Final = 10_000  # texts that were looked at
@@ -64,11 +65,8 @@ class Privacy:
         """What stands in a record that comes from outside: names, ids, and what services say."""
         if self._looked_for is None:
             return
-        kind = record["kind"]
-        if kind in ("effect_begin", "effect_end"):
-            kind = f"{kind} {record['class']}"
         # Of another schema, or with fields that it has not, all of it is looked at.
-        names = _FREE.get(kind, ()) if record["v"] == SCHEMA else record
+        names = _FREE.get(shape_of(record), ()) if record["v"] == SCHEMA else record
         for name in names:
             value = record.get(name)
             if value is not None and name not in _PINNED:

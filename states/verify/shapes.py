@@ -3,15 +3,24 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from looplatch.states.shapes import BLOCK, EVERY, INSIDE, RECORDS
+from looplatch.states.record import SCHEMA
+from looplatch.states.shapes import BLOCK, EDIT, EDITED, EVERY, FORMER, INSIDE, RECORDS
 from looplatch.states.verify.findings import Findings
 from looplatch.states.verify.values import is_list, is_object
 
 _STRICT_FROM: Final = 2  # the first schema whose records have no fields but those that are named
-_KNOWN: Final = {kind: frozenset((*EVERY, *fields)) for kind, fields in RECORDS.items()}
+_FORMER: Final = "{} of schema 2"
+_KNOWN: Final = {
+    **{kind: frozenset((*EVERY, *fields)) for kind, fields in RECORDS.items()},
+    **{_FORMER.format(kind): frozenset((*EVERY, *fields)) for kind, fields in FORMER.items()},
+}
 _INSIDE: Final = {name: frozenset(fields) for name, fields in INSIDE.items()}
 _HOLDS_BLOCKS: Final = ("blocks", "unfinished")
 _BLOCK: Final = frozenset(BLOCK)
+_EDIT: Final = frozenset(EDIT)
+_EDITED: Final = frozenset(EDITED)
+_EDITS: Final = "edits"
+_HOLDERS: Final = (*_INSIDE, *_HOLDS_BLOCKS, _EDITS)
 _EFFECTS: Final = ("effect_begin", "effect_end")
 
 
@@ -28,14 +37,13 @@ class Shapes:
         """A record."""
         if record["v"] < _STRICT_FROM:
             return
-        kind: str = record["kind"]
-        names = (f"{kind} {record['class']}" if kind in _EFFECTS else kind, *record)
+        names = (shape_of(record), *record)
         holding = self._records.get(names)
         if holding is None:
             known = _KNOWN.get(names[0])
             if known is None or not self._are_known(names[0], record, known):
                 return
-            self._records[names] = holding = tuple(name for name in (*_INSIDE, *_HOLDS_BLOCKS) if name in record)
+            self._records[names] = holding = tuple(name for name in _HOLDERS if name in record)
         for field in holding:
             value = record[field]
             if not value:
@@ -44,8 +52,18 @@ class Shapes:
                 if field in _HOLDS_BLOCKS:
                     for block in value:
                         self._check_inside("block", block, _BLOCK)
+                elif field == _EDITS:
+                    self._check_edits(value)
             elif field in _INSIDE:
                 self._check_inside(field, value, _INSIDE[field])
+
+    def _check_edits(self, edits: list[Any]) -> None:
+        for edit in edits:
+            self._check_inside("edit", edit, _EDIT)
+            for message in edit["messages"]:
+                self._check_inside("edited message", message, _EDITED)
+                for block in message["blocks"]:
+                    self._check_inside("block", block, _BLOCK)
 
     def _check_inside(self, what: str, value: object, known: frozenset[str]) -> None:
         if is_object(value):
@@ -59,3 +77,13 @@ class Shapes:
             wanted = ", ".join(sorted(known))
             self._findings.add("I4", f"the {what} has fields that its schema has not", wanted, ", ".join(strange))
         return not strange
+
+
+def shape_of(record: dict[str, Any]) -> str:
+    """What the fields of a record are known by."""
+    kind: str = record["kind"]
+    if kind in _EFFECTS:
+        return f"{kind} {record['class']}"
+    if record["v"] < SCHEMA and kind in FORMER:
+        return _FORMER.format(kind)
+    return "message edit" if kind == "message" and _EDITS in record else kind

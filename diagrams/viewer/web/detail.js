@@ -2,13 +2,14 @@
 
 import { block, payload } from "./blocks.js";
 import { el, jump, pairs, part } from "./element.js";
-import { counted, duration, list, object, string } from "./plain.js";
+import { counted, duration, list, many, number, object, string } from "./plain.js";
 import { summaryOf } from "./summary.js";
 import { json, plain } from "./text.js";
 
 const STAMPS = new Set(["v", "run", "seq", "epoch", "ts", "mono_ns", "kind", "prev", "hash"]);
-const SPELT = new Set(["source", "event", "fields", "target", "reason", "strategy", "terminal", "guards", "change", "blocks", "unfinished"]);
+const SPELT = new Set(["source", "event", "fields", "target", "reason", "strategy", "terminal", "guards", "change", "blocks", "unfinished", "edits"]);
 const ABSENT = "–";
+const AT_ONCE = 30; // edits of the history that are shown of one record
 
 export class Detail {
   constructor(viewer) {
@@ -151,6 +152,7 @@ export class Detail {
     const blocks = [...list(record.field("blocks")), ...list(record.field("unfinished"))];
     const fields = Object.entries(record.data).filter(([name]) => !STAMPS.has(name) && !SPELT.has(name));
     if (blocks.length > 0) parts.push(section(blocks.length === 1 ? "Content" : "Contents", blocks.map((one) => block(one, payloads))));
+    parts.push(...this.edits(list(record.field("edits")).map(object)));
     for (const [name, title] of [["input", "Input"], ["edited", "Input after the hook's edit"], ["result", "Result"]]) {
       const commitment = record.field(name);
       if (typeof commitment === "string") parts.push(section(title, payload(commitment, payloads, name === "result" ? record.field("bytes") : null)));
@@ -159,6 +161,20 @@ export class Detail {
     if (typeof full === "string") parts.push(section("The whole result, which was too long to be sent", payload(full, payloads, object(record.field("full")).bytes)));
     parts.push(section("Fields", fields.length === 0 ? nothing("It has none.") : pairs(fields.map(([name, value]) => [plain(name), this.value(value)]))));
     return parts;
+  }
+
+  /** What takes the place of messages of the history. */
+  edits(edits) {
+    const { payloads } = this.viewer;
+    const shown = edits.slice(0, AT_ONCE).map((edit) => {
+      const [start, stop] = [number(edit.start), number(edit.stop)];
+      const messages = list(edit.messages).map(object);
+      const title = stop - start > 1 ? `In the place of messages ${start} to ${stop - 1}` : `In the place of message ${start}`;
+      if (messages.length === 0) return section(title, nothing("Nothing."));
+      return section(title, messages.flatMap((one) => [el("p", {}, el("strong", {}, plain(string(one.role)))), ...list(one.blocks).map((each) => block(each, payloads))]));
+    });
+    if (edits.length > AT_ONCE) shown.push(nothing(`And ${many(edits.length - AT_ONCE, "more edit")}.`));
+    return shown;
   }
 
   value(value) {

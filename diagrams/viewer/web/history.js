@@ -1,6 +1,6 @@
 /** The conversation as it stood after any record: message records are done and undone, one by one. */
 
-import { list, number, string } from "./plain.js";
+import { list, number, object, string } from "./plain.js";
 
 export class History {
   constructor() {
@@ -24,6 +24,7 @@ export class History {
 
   apply(record) {
     const { messages } = this;
+    if (record.field("op") === "edit") return this.edit(record);
     const index = number(record.field("index"));
     const blocks = list(record.field("blocks")).map((skeleton) => ({ skeleton, record }));
     switch (record.field("op")) {
@@ -42,11 +43,30 @@ export class History {
         };
       }
       case "leave": {
-        const [message] = messages.splice(index, 1);
-        return message === undefined ? () => {} : () => messages.splice(index, 0, message);
+        const gone = messages.splice(index, number(record.field("count")) || 1);
+        return () => messages.splice(index, 0, ...gone);
       }
       default:
         return () => {};
     }
+  }
+
+  /** Messages give way to others, all at once; places count in the history before that. */
+  edit(record) {
+    const before = this.messages;
+    const after = [];
+    let place = 0;
+    for (const edit of list(record.field("edits")).map(object)) {
+      for (; place < number(edit.start) && place < before.length; place++) after.push(before[place]);
+      for (const one of list(edit.messages).map(object)) {
+        after.push({ role: string(one.role), record, blocks: list(one.blocks).map((skeleton) => ({ skeleton, record })) });
+      }
+      place = Math.max(place, number(edit.stop));
+    }
+    for (; place < before.length; place++) after.push(before[place]);
+    this.messages = after;
+    return () => {
+      this.messages = before;
+    };
   }
 }

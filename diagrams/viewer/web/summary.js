@@ -1,6 +1,6 @@
 /** What a record says in one line. */
 
-import { counted, dollars, duration, list, number, object, string } from "./plain.js";
+import { counted, dollars, duration, list, many, number, object, string } from "./plain.js";
 import { contentOf } from "./payloads.js";
 import { oneLine } from "./text.js";
 
@@ -58,10 +58,21 @@ function message(record, payloads) {
   const blocks = list(record.field("blocks")).map(object);
   const role = string(record.field("role")) || "message";
   const op = string(record.field("op"));
-  if (op === "leave") return ["−", role, `message ${number(record.field("index"))} leaves the history`];
+  if (op === "edit") return ["±", "messages", edited(list(record.field("edits")).map(object))];
+  if (op === "leave") return ["−", role, gone(number(record.field("index")), number(record.field("count")) || 1)];
   const said = blocks.slice(0, 3).map((block) => glimpse(block, payloads)).join(" · ");
   const rest = blocks.length > 3 ? ` · and ${blocks.length - 3} more` : "";
   return [op === "extend" ? "+" : "❯", role, oneLine(said, LENGTH) + rest];
+}
+
+function gone(index, count) {
+  return count > 1 ? `messages ${index} to ${index + count - 1} leave the history` : `message ${index} leaves the history`;
+}
+
+function edited(edits) {
+  const before = edits.reduce((sum, edit) => sum + number(edit.stop) - number(edit.start), 0);
+  const after = edits.reduce((sum, edit) => sum + list(edit.messages).length, 0);
+  return `${many(before, "message")} of the history ${before === 1 ? "gives" : "give"} way to ${many(after, "other")}, from message ${number(edits[0]?.start)} on`;
 }
 
 /** A block in a few words. */
