@@ -3,7 +3,7 @@
 import hashlib
 from typing import Final
 
-_BATCH: Final = 16  # leaves that are hashed at once; a power of two
+_BATCH: Final = 32  # leaves that are hashed at once; a power of two
 
 
 class Merkle:
@@ -54,7 +54,8 @@ def _root(leaves: list[str]) -> bytes:
     sha256 = hashlib.sha256
     nodes = [sha256(b"\x00" + leaf).digest() for leaf in map(bytes.fromhex, leaves)]
     while len(nodes) > 1:
-        nodes = [sha256(b"\x01%b%b" % pair).digest() for pair in zip(nodes[::2], nodes[1::2], strict=True)]
+        each = iter(nodes)
+        nodes = [sha256(b"\x01" + left + right).digest() for left, right in zip(each, each, strict=True)]
     return nodes[0]
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
 import orjson
@@ -10,20 +10,16 @@ import orjson
 from looplatch.states.merkle import Merkle
 from looplatch.states.record import MAX_INT, SCHEMAS, ZEROS, Kind
 from looplatch.states.verify.findings import Findings
+from looplatch.states.verify.kinds import reader_of
 from looplatch.states.verify.values import is_list, is_object
 
 _CANONICAL: Final = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER
+_LINE: Final = _CANONICAL | orjson.OPT_APPEND_NEWLINE
+_HASH: Final = b'"hash":"'
+_HASH_SIZE: Final = len(_HASH) + 64 + len(b'",')
+_SECOND: Final = len("2026-01-31T12:34:56.")
 _IS_TIME: Final = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\d\.\d{6}Z").fullmatch
-_SCALARS: Final = frozenset((str, int, bool, type(None)))
-_PLAIN_KINDS: Final = frozenset(("transition", "rejected", "message", "effect_begin", "effect_end", "tombstone"))
 _HEX: Final = frozenset("0123456789abcdef")
-
-# A look at the bytes for floats. In a canonical line each comes behind one of `:`, `,` and `[`, and has a point or an
-# exponent behind its sign and digits. With those made one character each, and nothing left that may stand between or
-# that tells other values from it, it is `:e`. The time of each record is another one.
-_COARSE: Final = bytes.maketrans(b",[.", b"::e")
-_DROPPED: Final = bytes(set(range(256)) - set(b':,["eus.'))  # of true, false and null there are `:u` and `:s` left
-_FLOAT: Final = b":e"
 _KINDS: Final = frozenset(kind.value for kind in Kind)
 
 
@@ -38,6 +34,7 @@ class Chain:
         self.sealed = False
         self.recognised = False  # whether any line looks like a record, right or wrong
         self.merkle = Merkle()
+        self.typed = False  # whether the fields of the record that was read last are known to be those of its kind
         self._findings = findings
         self._knows = knows  # whether a table of this fingerprint is at hand
         self._fingerprint = fingerprint
@@ -45,9 +42,10 @@ class Chain:
         self._prev: str | None = ZEROS  # None where the line before could not be read
         self._readable = True  # whether every hash so far is known
         self._run: object = None
-        self._epoch = 0
-        self._mono = -1
+        self._epoch: int = 0
+        self._mono: int = -1
         self._table: object = fingerprint  # the one that judges the run
+        self._second = ""  # the time of the last record but for the fraction of its second
         self._schema: object = None  # that of the genesis, or of the last claim
 
     def read(self, line: bytes) -> dict[str, Any] | None:
@@ -56,10 +54,51 @@ class Chain:
         Most lines are right: that is asked first, all at once, and only of the others what is wrong with them.
         """
         findings = self._findings
-        self.count += 1
-        findings.line = self.count
+        self.count = findings.line = self.count + 1
+        try:
+            record = reader_of(line)(line)
+            if self._passes(record, line):
+                return record
+        except (ValueError, TypeError, RecursionError):  # what the kind's reader, or the encoder, does not take
+            pass
+        return self._read_closely(line)
+
+    def _passes(self, record: dict[str, Any], line: bytes) -> bool:
+        """Whether there is nothing wrong with a record of a common kind; if so, it is the head of the chain now."""
+        seq, own, mono, ts = record["seq"], record["hash"], record["mono_ns"], record["ts"]
+        # The hash is cut out of the bytes. Another one of the same value, which stands before it, would be cut out
+        # instead. But then the hash would be in what is hashed, and nobody can make it come out as itself.
+        place = line.find(_HASH)
+        if (
+            record["prev"] != self._prev
+            or seq != self._next_seq
+            or mono < self._mono
+            or record["epoch"] != self._epoch
+            or record["v"] != self._schema
+            or record["run"] != self._run
+            or self.sealed
+            or orjson.dumps(record, option=_LINE) != line
+            or not line.isascii()
+            or hashlib.sha256(line[:place] + line[place + _HASH_SIZE : -1]).hexdigest() != own
+        ):
+            return False
+        if ts[:_SECOND] != self._second or not ts[_SECOND:-1].isdigit() or len(ts) != _SECOND + 7 or ts[-1] != "Z":
+            if _IS_TIME(ts) is None:
+                return False
+            self._second = ts[:_SECOND]
+        self._findings.seq = seq
+        self._next_seq = seq + 1
+        self._prev = self.head = own
+        self._mono = mono
+        self.merkle.add(own)
+        self.typed = True
+        return True
+
+    def _read_closely(self, line: bytes) -> dict[str, Any] | None:
+        """Read a line of which it is not known that all is right; says what is not."""
+        findings, body, problem = self._findings, line[:-1], "no newline"
         findings.seq = None
-        body, problem = line[:-1], "no newline"
+        self.typed = False
         record: Any = None
         if line[-1:] == b"\n":
             try:
@@ -68,47 +107,13 @@ class Chain:
                 problem = f"not JSON: {error}"
             else:
                 problem = ""
-        if record.__class__ is not dict:
+        if not is_object(record):
             problem = problem or f"a {type(record).__name__}"
             findings.add("I4", "the line is no record", "one JSON object and a newline", problem)
             self._lose()
             return None
-        if not self._passes(record, body):
-            self._check(record, body)
+        self._check(record, body)
         return record
-
-    def _passes(self, record: dict[str, Any], body: bytes) -> bool:
-        """Whether the record is an ordinary one with nothing wrong; if so, it is the head of the chain now."""
-        try:
-            seq, own, mono, epoch, version = (
-                record["seq"], record["hash"], record["mono_ns"], record["epoch"], record["v"]
-            )  # fmt: skip
-            if (
-                record["prev"] != self.head
-                or seq != self._next_seq
-                or mono < self._mono
-                or epoch != self._epoch
-                or version != self._schema
-                or record["run"] != self._run
-                or not seq.__class__ is mono.__class__ is epoch.__class__ is version.__class__ is int
-                or _IS_TIME(record["ts"]) is None
-                or record["kind"] not in _PLAIN_KINDS
-                or self.sealed
-                or self._prev is None
-                or orjson.dumps(record, option=_CANONICAL) != body
-                or not body.isascii()
-                or not (body.translate(_COARSE, _DROPPED).count(_FLOAT) == 1 or _is_plain(record.values()))
-                or _fast_hash(body, own) != own
-            ):
-                return False
-        except (KeyError, TypeError, AttributeError):
-            return False
-        self._findings.seq = seq
-        self._next_seq = seq + 1
-        self._prev = self.head = own
-        self._mono = mono
-        self.merkle.add(own)
-        return True
 
     def _lose(self) -> None:
         self.whole = self._readable = False
@@ -231,16 +236,6 @@ class Chain:
             self._findings.add(invariant, message, wanted, (count, root))
 
 
-def _fast_hash(body: bytes, own: str) -> str:
-    """The hash of a canonical line without its field `hash`, cut out of the bytes.
-
-    Another one with the same value, inside of a field that stands before it, would be cut out instead. But then the
-    hash would be in what is hashed, and nobody can make it come out as itself.
-    """
-    before, _, after = body.partition(b'"hash":"%b",' % own.encode())
-    return hashlib.sha256(before + after).hexdigest()
-
-
 def _hash(record: dict[str, Any]) -> str | None:
     """What the record's hash must be; None where it is nested too deeply to have one."""
     bare = {name: value for name, value in record.items() if name != "hash"}
@@ -248,19 +243,6 @@ def _hash(record: dict[str, Any]) -> str | None:
         return hashlib.sha256(orjson.dumps(bare, option=orjson.OPT_SORT_KEYS)).hexdigest()
     except orjson.JSONEncodeError:
         return None
-
-
-def _is_plain(values: Iterable[Any]) -> bool:
-    """Whether there is no float among `values`, nor in what they hold."""
-    for value in values:
-        if value.__class__ in _SCALARS:
-            continue
-        if value.__class__ is dict:
-            if not _is_plain(value.values()):
-                return False
-        elif value.__class__ is not list or not _is_plain(value):
-            return False
-    return True
 
 
 def _forbidden(value: object) -> list[str]:
