@@ -8,7 +8,7 @@ from looplatch.states import events as on
 from looplatch.states.level import Level
 from looplatch.states.verify.log import verify_lines
 from tests.forge import Fields, Forge, altered, broken, call, hexed, result, text
-from tests.forged_runs import answered, one_turn
+from tests.forged_runs import answered, complete, one_turn
 from tests.test_verify_beside import COMPACTION, compressed, turn
 
 
@@ -45,7 +45,9 @@ def many_places_at_once() -> Forge:
     forge.join("user", result("c"), result("d"))
     forge.send(on.ToolsAnswered(results=2))
     forge.edit((2, 3, [message("user", cut("a"), result("b"))]), (4, 5, [message("user", result("c"), cut("d"))]))
-    return compressed(forge)
+    forge.send(on.HistoryCompressed(level=Level.SNIP, tokens_before=300, tokens_after=150))
+    forge.send(on.ContextReady(tokens=230, window=200_000))
+    return complete(forge)
 
 
 def a_summary_in_the_place_of_all_before() -> Forge:
