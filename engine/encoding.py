@@ -25,6 +25,8 @@ _half_a_pair: Final = re.compile(
 ).search
 
 T = TypeVar("T")
+_OBJECT: Final[type[Any]] = dict
+_HOLDERS: Final[tuple[type[Any], ...]] = (dict, list)
 
 _SAMPLE: Final = 6
 _LONG_RUN: Final = 19
@@ -132,11 +134,9 @@ def copied(value: T) -> T:
     left: list[Any] = [whole]
     while left:
         outer = left.pop()
-        places: list[Any] = list(outer) if isinstance(cast("object", outer), dict) else list(range(len(outer)))
-        for place in places:
-            inner = outer[place]
-            if isinstance(cast("object", inner), dict | list):
-                outer[place] = own = inner.copy()
+        for place, inner in outer.items() if isinstance(outer, _OBJECT) else enumerate(outer):
+            if isinstance(inner, _HOLDERS):
+                outer[place] = own = cast("Any", inner).copy()  # what is gone through keeps its size
                 left.append(own)
     return cast("T", whole[0])
 

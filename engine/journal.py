@@ -24,11 +24,13 @@ NOTHING: Mapping[str, Any] = {}
 _LOOKED_AT = 4_096  # characters of it in which a secret is looked for
 _AT_ONCE = 32  # contents in which a secret is looked for together
 _NAME_LIMIT = 256  # characters of a name from outside that a record keeps
+_NAMES = 256  # that are known: a model may write any
 
 
 def named(text: str) -> str:
     """A name from outside as a record can hold it: no lone surrogates, and bounded."""
-    return mend_surrogates(text[:_NAME_LIMIT])
+    text = text[:_NAME_LIMIT]
+    return text if text.isascii() else mend_surrogates(text)
 
 
 class Journal:
@@ -41,6 +43,7 @@ class Journal:
         self.log = log
         self._secrets = secrets
         self._redacted: dict[str, list[str]] = {}  # what was taken out since the last record, by commitments
+        self._names: dict[str, str] = {}  # by what the model wrote: its tools are few
 
     # --- payloads
 
@@ -121,6 +124,14 @@ class Journal:
 
     def name_of(self, text: str) -> str:
         """A name that a model wrote, without secrets."""
+        known = self._names.get(text)
+        if known is None:
+            known = self._own_name(text)
+            if len(self._names) < _NAMES:
+                self._names[text] = known
+        return known
+
+    def _own_name(self, text: str) -> str:
         name = mend_surrogates(text[:_LOOKED_AT])
         if self._secrets is not None and self._secrets.may_be_in(name.encode()):
             name = str(self._secrets.taken_out(name)[0])
@@ -128,7 +139,8 @@ class Journal:
 
     def id_of(self, text: str) -> str:
         """The id that a model gave to a call; where a secret is in it, what is left of its name."""
-        return self.name_of(text) if self.name_of(text) != named(text) else text
+        name = self._own_name(text)
+        return text if name == named(text) else name
 
     # --- the run
 
@@ -322,7 +334,12 @@ def _caller(block: dict[str, Any]) -> str | None:
 
 
 def _clean(event: Event) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in event.fields().items()}
+    """What the log holds of an event: whole numbers within bounds, and names that are fit for it."""
+    fields = event.fields()
+    for name, value in fields.items():
+        if value is not None and not (type(value) is int and -MAX_INT <= value <= MAX_INT):
+            fields[name] = _plain(value)
+    return fields
 
 
 def _plain(value: object) -> object:

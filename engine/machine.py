@@ -87,10 +87,11 @@ class _CompiledEvent(transitions.Event):
     """An event as `transitions` takes it: no queue, and no callbacks around it either."""
 
     def trigger(self, model: object, *args: Any, **kwargs: Any) -> bool:
-        """Have the first row execute that will, of those that leave the model's state; False if there is none."""
-        data = transitions.EventData(None, self, self.machine, model, args, kwargs)
-        rows = self.transitions.get(getattr(model, self.machine.model_attribute), ())
-        return any(row.execute(data) for row in rows)
+        """Have the row execute that will, of those that leave the model's state; False if there is none."""
+        data, done = transitions.EventData(None, self, self.machine, model, args, kwargs), False
+        for row in self.transitions.get(getattr(model, self.machine.model_attribute), ()):
+            done |= row.execute(data)
+        return done
 
 
 class _Compiled(transitions.Machine):
@@ -101,11 +102,21 @@ class _Compiled(transitions.Machine):
 
 
 @attrs.frozen
-class _Choice:
-    """The alternatives of one state and event: the questions in the table's order, and what asks `transitions`."""
+class _Alternative:
+    """A row that may hold: what its guard asks, and which fields get a value of the row's own, or of the event's."""
 
-    questions: tuple[tuple[str, Callable[[Context, Any], bool]], ...]
-    rows: tuple[Transition, ...]
+    row: Transition
+    guard: str
+    test: Callable[[Context, Any], bool]
+    sets: tuple[tuple[str, object], ...]
+    takes: tuple[str, ...]
+
+
+@attrs.frozen
+class _Choice:
+    """The alternatives of one state and event, in the table's order, and what asks `transitions`."""
+
+    alternatives: tuple[_Alternative, ...]
     trigger: Callable[..., bool]
 
 
@@ -114,7 +125,7 @@ class Machine:
 
     def __init__(self, table: Table = TABLE) -> None:
         self.table = table
-        self._start = {counter.name: counter.start for counter in table.counters}
+        start = {counter.name: counter.start for counter in table.counters}
         self._states = {str(state): state for state in table.states}
         self._counters = {counter.name: counter for counter in table.counters}
         machine = _Compiled(
@@ -136,7 +147,8 @@ class Machine:
                     )
         self._choices = {
             (str(state), kind): _Choice(
-                tuple((row.guard.name, row.guard.test) for row in rows), rows, machine.events[kind.__name__].trigger
+                tuple(_alternative(row, start) for row in rows),
+                machine.events[kind.__name__].trigger,
             )
             for state in table.states
             for kind in {row.event for row in table.rows}
@@ -162,18 +174,18 @@ class Machine:
         choice = self._choices.get((cursor.state, kind))
         if choice is None:
             raise IllegalTransition(source, kind.__name__, self.table.legal_events(source))
-        verdicts = tuple([(name, test(context, event)) for name, test in choice.questions])
-        taken = [row for row, (_, verdict) in zip(choice.rows, verdicts, strict=True) if verdict is True]
+        verdicts = tuple([(one.guard, one.test(context, event)) for one in choice.alternatives])
+        taken = [one for one, (_, verdict) in zip(choice.alternatives, verdicts, strict=True) if verdict is True]
         if len(taken) != 1:
             raise NoGuardPassed(source, kind.__name__, dict(verdicts), self.table.legal_events(source))
-        row = taken[0]
+        row = taken[0].row
         if row.raises and (spent := self._spent(context, row)) is not None:
             legal = self.table.legal_events(source)
             bound = spent.bound_in(context)
             raise CounterExceeded(
                 spent.name, bound, row.name, state=source, event=kind.__name__, verdicts=dict(verdicts), legal=legal
             )
-        change = self._change(context, row, event)
+        change = _change(context, taken[0], event)
         if choice.trigger(cursor, row=row) is not True:
             raise NoGuardPassed(source, kind.__name__, dict(verdicts), self.table.legal_events(source))
         if change:
@@ -199,18 +211,31 @@ class Machine:
         counters = (self._counters[name] for name in row.raises)
         return next((one for one in counters if getattr(context, one.name) >= one.bound_in(context)), None)
 
-    def _change(self, context: Context, row: Transition, event: Event) -> dict[str, Any]:
-        """The fields of the context that `row` changes, with their new values."""
-        new: dict[str, Any] = dict(row.sets)
-        if row.reason is not None:
-            new["reason"] = row.reason
-        for name in row.takes:
-            new[name] = getattr(event, name)
-        for name in row.resets:
-            new[name] = self._start[name]
-        for name in row.raises:
-            new[name] = getattr(context, name) + 1
-        if row.adds:
-            for name in TOTALS:
-                new[name] = min(getattr(context, name) + getattr(event, name), MAX_INT)  # what a record can hold
-        return {name: value for name, value in new.items() if value != getattr(context, name)}
+
+def _alternative(row: Transition, start: Mapping[str, int]) -> _Alternative:
+    """A row as an alternative. What is said later counts: the row's values, the event's, resets, raises and totals."""
+    said = {*row.raises, *(TOTALS if row.adds else ())}
+    resets = {name: start[name] for name in row.resets if name not in said}
+    takes = tuple(name for name in row.takes if name not in said and name not in resets)
+    values = {**dict(row.sets), **({} if row.reason is None else {"reason": row.reason})}
+    sets = {name: value for name, value in values.items() if name not in said and name not in takes} | resets
+    return _Alternative(row, row.guard.name, row.guard.test, tuple(sets.items()), takes)
+
+
+def _change(context: Context, taken: _Alternative, event: Event) -> dict[str, Any]:
+    """The fields of the context that a row changes, with their new values."""
+    row, change = taken.row, dict[str, Any]()
+    for name, value in taken.sets:
+        if value != getattr(context, name):
+            change[name] = value
+    for name in taken.takes:
+        if (value := getattr(event, name)) != getattr(context, name):
+            change[name] = value
+    for name in row.raises:
+        change[name] = getattr(context, name) + 1
+    if row.adds:
+        for name in TOTALS:
+            have = getattr(context, name)
+            if (total := min(have + getattr(event, name), MAX_INT)) != have:  # what a record can hold
+                change[name] = total
+    return change

@@ -33,7 +33,11 @@ class Event:
 
     def fields(self) -> dict[str, Any]:
         """The event's fields as the log holds them; names of enums as plain strings, tuples as lists."""
-        return {name: _plain(getattr(self, name)) for name in self.field_names()}
+        fields: dict[str, Any] = {}
+        for name in self.field_names():
+            value = getattr(self, name)
+            fields[name] = value if type(value) in _PLAIN else _plain(value)
+        return fields
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Self:
@@ -74,8 +78,6 @@ def accepts(event: type[Event], name: str, value: object) -> bool:
 
 
 def _plain(value: Field) -> Any:
-    if type(value) in _PLAIN:
-        return value
     if isinstance(value, tuple):
         return list(value)
     return str(value) if isinstance(value, TroubleKind | Level) else value

@@ -7,22 +7,22 @@ _BATCH: Final = 32  # leaves that are hashed at once; a power of two
 
 
 class Merkle:
-    """A growing list of hashes of which only the peaks are kept, and the few that came last."""
+    """A growing list of hashes of which only the peaks are kept, and the few that came last.
 
-    __slots__ = ("_batches", "_fresh", "_peaks")
+    count: how many were appended.
+    """
+
+    __slots__ = ("_batches", "_fresh", "_peaks", "count")
 
     def __init__(self) -> None:
+        self.count = 0
         self._peaks: list[bytes] = []  # roots of full subtrees, the largest first
         self._batches = 0  # that are under the peaks
         self._fresh: list[str] = []  # what came after them, less than a batch
 
-    @property
-    def count(self) -> int:
-        """How many hashes were appended."""
-        return self._batches * _BATCH + len(self._fresh)
-
     def add(self, leaf: str) -> None:
         """Append a record's hash, as hex digits."""
+        self.count += 1
         fresh = self._fresh
         fresh.append(leaf)
         if len(fresh) == _BATCH:

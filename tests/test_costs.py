@@ -109,7 +109,7 @@ def test_without_durability_nothing_is_synced(tmp_path: Path) -> None:
 
 ENCODING: dict[str, Callable[..., Any]] = {
     "encode": looplatch.encoding.encode,
-    "canonical": record.canonical,
+    "seal": record.seal,
     "digest": record.digest,
 }
 
@@ -126,8 +126,8 @@ def test_what_a_turn_encodes_does_not_grow_with_the_history() -> None:
 
 def test_a_block_is_encoded_once_and_a_record_once() -> None:
     """Three blocks, and what the records say of them in two messages; what the model began two blocks with, whose size
-    is taken; the request's own fields. A digest for each record and payload, and for each message in the history's."""
-    assert a_turn(ENCODING) == {"encode": 3 + 2 + 2 + 1, "canonical": 10, "digest": 10 + 3 + 2}
+    is taken; the request's own fields. A digest for each payload, and for each message in the history's."""
+    assert a_turn(ENCODING) == {"encode": 3 + 2 + 2 + 1, "seal": 10, "digest": 3 + 2}
 
 
 def test_a_request_begins_with_the_messages_of_the_one_before() -> None:

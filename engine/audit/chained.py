@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from looplatch.audit.errors import BadRecord, LogClosed
+from looplatch.audit.errors import BadRecord, LogClosed, LogFailed
 from looplatch.audit.mirror import Mirror
 from looplatch.audit.prefix import Prefix
 from looplatch.audit.protocol import AuditLog, Commitment, Durability, Entropy, Payloads, PayloadSource
@@ -61,6 +61,7 @@ class ChainedLog(ABC):
         self.children: dict[str, AuditLog] = {}
         self._head = ZEROS
         self._ended: str | None = None  # why no more records are taken
+        self._failure: LogFailed | None = None  # what the storage failed by; nothing is taken after it
         if kept is not None:
             self._go_on(kept)
 
@@ -98,10 +99,6 @@ class ChainedLog(ABC):
     @abstractmethod
     async def sync(self) -> None:
         """Return when all that was written so far is durable."""
-
-    @abstractmethod
-    def _check(self) -> None:
-        """Raise if the storage has failed."""
 
     @abstractmethod
     def _write(self, line: bytes) -> None:
@@ -159,17 +156,17 @@ class ChainedLog(ABC):
 
     def append(self, kind: Kind, fields: dict[str, Any]) -> Record:
         """Write a record of `kind` with its `fields`; see AuditLog."""
-        self._check()
-        if self._ended is not None:
-            raise LogClosed(self._run, self._ended)
-        stamps = self._stamps
+        if self._ended is not None or self._failure is not None:
+            self._refuse()
+        stamps, merkle = self._stamps, self._merkle
+        ts, mono_ns = stamps.now()
         data: dict[str, Any] = {
             "v": SCHEMA,
             "run": self._run,
-            "seq": self._merkle.count,
+            "seq": merkle.count,
             "epoch": stamps.epoch,
-            "ts": stamps.ts(),
-            "mono_ns": stamps.mono_ns(),
+            "ts": ts,
+            "mono_ns": mono_ns,
             "kind": str(kind),
             "prev": self._head,
             **fields,
@@ -186,7 +183,7 @@ class ChainedLog(ABC):
         self._ended = _BROKEN_OFF  # until all three are done: whoever interrupts them must not write the same seq again
         self._write(line)
         self._head = data["hash"]
-        self._merkle.add(self._head)
+        merkle.add(self._head)
         self._ended = None
         record = Record(data)
         if self._mirror is not None:
@@ -195,9 +192,8 @@ class ChainedLog(ABC):
 
     def keep(self, payload: bytes) -> Commitment:
         """Put `payload`, one line of JSON, into the payload store; see AuditLog."""
-        self._check()
-        if self._ended is not None:
-            raise LogClosed(self._run, self._ended)
+        if self._ended is not None or self._failure is not None:
+            self._refuse()
         salt = self._salts.next()
         made = Commitment(commitment(salt, payload), len(payload))
         if self.keeps_payloads:
@@ -208,9 +204,8 @@ class ChainedLog(ABC):
 
     def keep_all(self, payloads: Sequence[bytes]) -> list[Commitment]:
         """Put many payloads into the payload store at once; see `KeepsMany`."""
-        self._check()
-        if self._ended is not None:
-            raise LogClosed(self._run, self._ended)
+        if self._ended is not None or self._failure is not None:
+            self._refuse()
         salt, keeps = self._salts.next, self.keeps_payloads
         made: list[Commitment] = []
         kept: list[tuple[str, bytes, bytes]] = []
@@ -233,6 +228,17 @@ class ChainedLog(ABC):
         record = self.append(Kind.TERMINAL, fields)
         self._ended = "sealed"
         return record
+
+    def _check(self) -> None:
+        """Raise if the storage has failed."""
+        if (failure := self._failure) is not None:
+            raise LogFailed(failure.file, failure.action, failure.cause) from failure.cause
+
+    def _refuse(self) -> None:
+        """Raise for what takes nothing any more: its storage has failed, or it has ended."""
+        self._check()
+        if self._ended is not None:
+            raise LogClosed(self._run, self._ended)
 
     def close(self) -> None:
         """Let go of the storage, durably; a second call does nothing."""

@@ -1,7 +1,7 @@
 """What logs on a disk share: failures are remembered, and what was written is made durable by the committer."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,12 @@ class DurableLog(ChainedLog):
         **settings: Any,
     ) -> None:
         super().__init__(run, **settings)
+        self._write_line: Callable[[bytes], None]  # of whatever holds the records; raises LogFailed
         self._path = path.absolute()  # a run outlives a change of the working directory
         self._disk = disk
         self._committer = committer or shared_committer()
         self._is_durable = self.durability != "none"
         self._marked = False  # whether the committer knows of something to commit
-        self._failure: LogFailed | None = None
 
     @property
     def file(self) -> Path:
@@ -50,10 +50,6 @@ class DurableLog(ChainedLog):
     @abstractmethod
     def _close_files(self) -> None:
         """Close all files, whatever happens. Raises LogFailed."""
-
-    @abstractmethod
-    def _write_line(self, line: bytes) -> None:
-        """Write a record's line. Raises LogFailed."""
 
     @abstractmethod
     def _write_payloads(self, kept: Sequence[tuple[str, bytes, bytes]]) -> None:
@@ -81,10 +77,6 @@ class DurableLog(ChainedLog):
             self._failure = failure
         except Exception as error:  # in a thread there is nobody else to tell
             self._failure = LogFailed(self._path, "fsync", error)
-
-    def _check(self) -> None:
-        if (failure := self._failure) is not None:
-            raise LogFailed(failure.file, failure.action, failure.cause) from failure.cause
 
     def _write(self, line: bytes) -> None:
         try:

@@ -62,7 +62,7 @@ class JsonlLog(DurableLog):
             kept=kept,
         )
         self._good = 0 if kept is None else len(kept.data)  # bytes of the file that are whole records
-        self._records, self._contents = self._open(kept)
+        self._use(*self._open(kept))
 
     @classmethod
     def reopen(cls, path: str | os.PathLike[str], kept: Prefix | None = None, **settings: Any) -> Self:
@@ -93,6 +93,11 @@ class JsonlLog(DurableLog):
             raise LogInUse(self._path)  # somebody wrote to it since it was read
         return records, contents
 
+    def _use(self, records: LineFile, contents: LineFile | None) -> None:
+        """Write to these files from now on."""
+        self._records, self._contents = records, contents
+        self._write_line = records.write
+
     def _is_synced(self) -> bool:
         return self._records.is_synced and (self._contents is None or self._contents.is_synced)
 
@@ -107,9 +112,6 @@ class JsonlLog(DurableLog):
                 self._contents.close()
         finally:
             self._records.close()
-
-    def _write_line(self, line: bytes) -> None:
-        self._records.write(line)
 
     def _write_payloads(self, kept: Sequence[tuple[str, bytes, bytes]]) -> None:
         if self._contents is not None:

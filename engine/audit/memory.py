@@ -74,9 +74,6 @@ class MemoryLog(ChainedLog):
     async def sync(self) -> None:
         """Nothing: memory is never durable."""
 
-    def _check(self) -> None:
-        """Memory does not fail."""
-
     def _write(self, line: bytes) -> None:
         self._lines.append(line)
 

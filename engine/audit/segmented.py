@@ -89,7 +89,7 @@ class SegmentedLog(JsonlLog):
             if self._first is None:
                 self._first = self._records
             self._older += [file for file in (self._contents, self._records) if file is not None]
-            self._records, self._contents = records, contents
+            self._use(records, contents)
             self._number += 1
 
     def _is_synced(self) -> bool:

@@ -32,6 +32,7 @@ class SqliteLog(DurableLog):
     ) -> None:
         super().__init__(Path(path), run, disk=disk, kept=kept, **settings)
         self._stored = _open(self._path, disk, kept)
+        self._write_line = self._stored.write
 
     @classmethod
     def reopen(cls, path: str | os.PathLike[str], kept: Prefix | None = None, **settings: Any) -> Self:
@@ -57,9 +58,6 @@ class SqliteLog(DurableLog):
 
     def _close_files(self) -> None:
         self._stored.close()
-
-    def _write_line(self, line: bytes) -> None:
-        self._stored.write(line)
 
     def _write_payloads(self, kept: Sequence[tuple[str, bytes, bytes]]) -> None:
         self._stored.store(kept)

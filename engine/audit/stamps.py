@@ -48,17 +48,13 @@ class Stamps:
         self._second = -1  # the second that `_prefix` spells: consecutive records mostly share it
         self._prefix = ""
 
-    def ts(self) -> str:
-        """The time of day now."""
+    def now(self) -> tuple[str, int]:
+        """The time of day now (`ts`), and the nanoseconds since the epoch was opened (`mono_ns`)."""
         second, rest = divmod(self._now(), _SECOND)
         if second != self._second:
             self._prefix = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S.")
             self._second = second
-        return f"{self._prefix}{rest // 1000:06d}Z"
-
-    def mono_ns(self) -> int:
-        """Nanoseconds since the epoch was opened."""
         elapsed = self._monotonic() - self._origin
         if elapsed > self._last:
             self._last = elapsed
-        return self._last
+        return f"{self._prefix}{rest // 1000:06d}Z", self._last
