@@ -3,16 +3,17 @@
 import asyncio
 import errno
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
 import pytest
 
 import looplatch
-from looplatch import Loop
+from looplatch import Loop, ResultMessage
 from looplatch.audit import LogFailed, read
 from looplatch.audit.disk import Disk
-from looplatch.testing import FakeClock, ScriptedAPI
+from looplatch.testing import Answer, FakeClock, ScriptedAPI
 from tests.killing import SCRIPT, done, tools
 from tests.playing import MODEL, alone
 from tests.resuming import answers_had, started
@@ -85,15 +86,18 @@ async def ran_into(folder: Path, kind: str, at: int, *, short: bool) -> bool:
     return True
 
 
-async def went_on(folder: Path) -> None:
+def went_on(log: Path, script: Sequence[Answer] = SCRIPT) -> None:
     """Mend the disk, and resume what can be."""
-    log = folder / "run.jsonl"
+    folder = log.parent
     if not log.exists() or not started(read(log).records) or read(log).terminal is not None:
         return  # it never began, or all that failed was to make its seal durable
-    async with ScriptedAPI(SCRIPT[answers_had(read(log)) :]).client() as client:
-        loop = Loop(model=MODEL, client=client, clock=FakeClock(), jitter=lambda: 0.0, tools=tools(folder))
-        result = await loop.resume(log)
-    assert result.subtype == "success"
+
+    async def main() -> ResultMessage:
+        async with ScriptedAPI(script[answers_had(read(log)) :]).client() as client:
+            loop = Loop(model=MODEL, client=client, clock=FakeClock(), jitter=lambda: 0.0, tools=tools(folder))
+            return await loop.resume(log)
+
+    assert asyncio.run(main()).subtype == "success"
     report = looplatch.verify(log)
     assert report.ok, str(report)
     assert report.status == "sealed"
@@ -113,7 +117,7 @@ def test_a_disk_that_fails_at_any_call_stops_the_run_and_it_goes_on_later(
         if not asyncio.run(ran_into(folder, kind, at, short=short)):
             break
         if at % 3 == 0 or kind == "fsync":  # the others would take long, and tell nothing new
-            asyncio.run(went_on(folder))
+            went_on(folder / "run.jsonl")
     assert at > (40 if kind == "write" else 2)
 
 

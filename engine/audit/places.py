@@ -50,6 +50,11 @@ class Place(Protocol):
         """The files into which contents were moved that a crash had torn off."""
         ...
 
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether some of what was written, or deleted, is yet to be put into the file itself."""
+        ...
+
     def faults(self) -> tuple[Fault, ...]:
         """Segments that are missing, or stand in the place of others."""
         ...
@@ -88,6 +93,11 @@ class JsonlPlace:
     def torn(self) -> tuple[Path, ...]:
         """See `Place`."""
         return torn_beside(payloads_of(path) for path in segments_of(self.file))
+
+    @property
+    def is_unsettled(self) -> bool:
+        """See `Place`: it is written where it stays."""
+        return False
 
     def faults(self) -> tuple[Fault, ...]:
         """See `Place`."""
@@ -144,6 +154,11 @@ class SqlitePlace:
     def torn(self) -> tuple[Path, ...]:
         """See `Place`: a transaction is whole, or is not there."""
         return ()
+
+    @property
+    def is_unsettled(self) -> bool:
+        """See `Place`: it writes ahead, and tidies up as it is closed."""
+        return self.file.with_name(f"{self.file.name}-wal").exists()
 
     def faults(self) -> tuple[Fault, ...]:
         """See `Place`: a database is one file."""

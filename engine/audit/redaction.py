@@ -42,6 +42,8 @@ def redact(log: str | os.PathLike[str], seq: int) -> Redaction:
     torn = commitments_torn(place.torn)
     commitments = tuple(one for one in named if one in kept_of or one in torn)
     if not commitments:
+        if place.is_unsettled:  # a deletion that failed at its end: what it overwrites is overwritten now
+            place.reopen(kept).close()
         problem = f"the record {seq} ({kept.records[seq].kind}) has no contents, or they are not kept any more"
         raise UsageError("seq", problem, "Give the number of a record whose contents are to be deleted")
     opened = place.reopen(kept)

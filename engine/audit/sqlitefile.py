@@ -21,6 +21,8 @@ _TABLES: Final = (
 )
 _WAIT_S: Final = 10.0  # for a reader that is in the way
 _WAIT_AT_END_MS: Final = 250  # for one that is in the way of putting all into one file
+_PRIMARY: Final = 0xFF  # of an error's code: its kind
+_OF_THE_DISK: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 _LIKE_READING: Final = (sqlite3.OperationalError, sqlite3.InternalError)
 
 
@@ -28,7 +30,8 @@ class SqliteFile:
     """A database that belongs to one writer, and to its owner only; readers are not in its way.
 
     Every write is a transaction: a crash leaves it whole, or not there. Raises UsageError where the file cannot be had
-    or is no log, LogInUse where another writer has it. found: whether it holds anything.
+    or is no log, LogInUse where another writer has it, LogFailed where its disk fails. found: whether it
+    holds anything.
     """
 
     def __init__(self, path: Path, disk: Disk = DISK) -> None:
@@ -45,6 +48,8 @@ class SqliteFile:
                 raise
         except sqlite3.Error as error:
             self._file.discard()
+            if error.sqlite_errorcode & _PRIMARY in _OF_THE_DISK:
+                raise LogFailed(path, "writing", error) from error
             raise UsageError(
                 "log", f"{path} is no log ({error})", "Give the path of a log, or of a new file"
             ) from error
@@ -214,6 +219,10 @@ def stored_lines(path: Path, count: int = -1, *, after: int = 0) -> Iterator[byt
 def _reader(path: Path) -> sqlite3.Connection:
     if not path.is_file():
         raise UsageError("log", f"{path} is no file", "Give the path of a log")
+    if path.with_name(f"{path.name}-journal").exists() and os.access(path, os.W_OK):
+        # A write of the database's head was broken off; that is taken back by whoever opens the file to write.
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=_WAIT_S)) as db:
+            db.execute("SELECT 1 FROM sqlite_schema").fetchall()
     whole = not path.with_name(f"{path.name}-wal").exists()
     # A log at rest is read as it is, also where no other file may be made beside it.
     mode = "immutable=1" if whole and not os.access(path.parent, os.W_OK) else "mode=ro"
