@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from attrs import field, frozen
+from attrs import frozen
 from hypothesis import strategies as st
 
 import looplatch
@@ -38,7 +38,7 @@ class Server:
 class Drawn:
     """A script, the loop that meets it, and after how many records from its first move on its run is cut off."""
 
-    script: list[Answer] = field(repr=False)
+    script: list[Answer]
     manners: list[str]
     verdicts: list[str]
     limits: Limits

@@ -7,7 +7,7 @@ SQLite lets tests replace the system calls that it makes (`xSetSystemCall` of it
 import _sqlite3
 import ctypes
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache
 from types import SimpleNamespace
@@ -80,7 +80,7 @@ class Faults:
 
 
 @contextmanager
-def failing_writes(faults: Faults) -> Iterator[None]:
+def failing_writes(faults: Faults) -> Generator[None]:
     """Have SQLite's writes fail as `faults` say."""
     vfs = _vfs()
     set_call = _Set(vfs.contents.xSetSystemCall)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from looplatch import Limits, Log
 from looplatch.playback import RunDiffers
-from looplatch.testing import reply, tool_use
+from looplatch.testing import Answer, error, reply, tool_use
 from tests.playing import play
 from tests.proving import DRAWN, Drawn, prove, rebuilt
 from tests.test_scripts import drawn
@@ -27,6 +27,14 @@ def test_a_drawn_run_is_verified_made_again_and_taken_up(run: Drawn) -> None:
 def test_a_run_goes_on_from_any_place_after_its_first_move() -> None:
     places = {prove(evolve(RUN, cut=cut)) for cut in range(23)}
     assert places == set(range(3, 23))  # genesis, prompt, first move; and all of its 23 records but the seal
+
+
+def test_a_wait_that_was_asked_for_ends_with_the_next_request() -> None:
+    """A process that dies in a request leaves none of its end; what an earlier one was told is over by then."""
+    later = error(408, "timeout_error", "Later.", {"retry-after": "2"})
+    script: list[Answer] = [reply(tool_use("t1", "read", {})), later, reply(tool_use("t2", "read", {}))]
+    for cut in range(19, 22):  # in the third request: before it, in it, and after its call has begun
+        prove(evolve(RUN, script=script, cut=cut))
 
 
 class Forgetful(Drawn):
