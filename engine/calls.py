@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from looplatch.agents.parentage import PARENTAGE, Earlier, Parentage
+from looplatch.agents.parentage import FIRST_TIME, PARENTAGE, Earlier, Parentage
 from looplatch.blocks import ToolUseBlock
 from looplatch.encoding import copied
 from looplatch.hooking import HookLeft, call_hook
@@ -234,7 +234,7 @@ class Calls:
         asked = self._blocks[call.index].skeleton["commitment"]
         begin = at.journal.tool_begins(call, run, asked, fresh, edited=self._edited.get(call.id))
         at.outbox.push(ToolMessage(phase=ToolPhase.START, tool_use_id=call.id, name=call.name))
-        inside = Parentage(at=at, call=call, begin=begin, earlier=self._earlier.get(call.id, Earlier()))
+        inside = Parentage(at=at, call=call, begin=begin, earlier=self._earlier.get(call.id, FIRST_TIME))
         PARENTAGE.set(inside)  # of this task, and of that of the tool
         try:
             if not call.read_only:

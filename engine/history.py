@@ -204,9 +204,12 @@ class History:
             Kept(encode(block), skeleton) for block, skeleton in zip(blocks, orjson.loads(entry.skeletons), strict=True)
         ]
 
-    def body(self) -> bytes:
-        """Every message, as the JSON text between the brackets of a request's `messages`."""
-        return bytes(self._body)
+    def body(self) -> bytearray:
+        """Every message, as the JSON text between the brackets of a request's `messages`.
+
+        It is the history's own, and changes with it: copied once, into the request that is made of it.
+        """
+        return self._body
 
     def messages(self) -> list[dict[str, Any]]:
         """Every message as plain API dicts, made anew."""

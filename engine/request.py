@@ -133,7 +133,7 @@ class RequestParts:
 
     def request(
         self,
-        messages: bytes,
+        messages: bytes | bytearray,
         *,
         max_tokens: int,
         model: str | None = None,
@@ -157,7 +157,7 @@ class RequestParts:
 
     def count_request(
         self,
-        messages: bytes,
+        messages: bytes | bytearray,
         *,
         model: str | None = None,
         changes: Mapping[str, Any] | None = None,
@@ -167,7 +167,9 @@ class RequestParts:
         fields = {name: value for name, value in {**self._fields, **(changes or {})}.items() if name in _COUNTED}
         return self._made({"model": model or self.model}, encode(fields)[1:-1], messages, betas)
 
-    def compaction_request(self, messages: bytes, *, max_tokens: int, model: str | None = None) -> ModelRequest:
+    def compaction_request(
+        self, messages: bytes | bytearray, *, max_tokens: int, model: str | None = None
+    ) -> ModelRequest:
         """The request that has the API compact a history, without what would only shape an answer."""
         fields = {name: value for name, value in self._fields.items() if name not in _SHAPES_ANSWERS}
         match fields.get("tool_choice"):
@@ -182,7 +184,13 @@ class RequestParts:
         return self._made(head, rest, messages, [COMPACTION_BETA])
 
     def _made(
-        self, head: Mapping[str, Any], rest: bytes, messages: bytes, betas: Iterable[str], *, cache: bool = False
+        self,
+        head: Mapping[str, Any],
+        rest: bytes,
+        messages: bytes | bytearray,
+        betas: Iterable[str],
+        *,
+        cache: bool = False,
     ) -> ModelRequest:
         headers, query = self._headers, self._query
         if more := list(betas):
@@ -192,7 +200,7 @@ class RequestParts:
         if cache:
             rest += self._cache
         return ModelRequest(
-            body=b'%b%b,"messages":[%b]}' % (encode(head)[:-1], rest, messages),
+            body=b"".join((encode(head)[:-1], rest, b',"messages":[', messages, b"]}")),
             headers=headers,
             query=query,
             timeout_s=self._timeout_s,

@@ -58,12 +58,12 @@ class Run:
         """The next message. Raises what ended the run by surprise: a hook's exception, a full disk (AuditError) ..."""
         if self._puller is not None:
             raise UsageError("run", "it is being consumed already", "Use one consumer, or run.tee(n)")
-        if (message := self._handed_out()) is not None:
+        if self._driver is not None and (message := self._driver.at.outbox.pop()) is not None:
             return message
         task = self._puller = asyncio.current_task(self._loop)
         base = task.cancelling() if task is not None else 0
         try:
-            while not (self._ended.is_set() or self._closed):
+            while self._result is None and not self._closed:
                 try:
                     driver = self._driver or self._start()
                     if self._deadline_ns is not None and self._plan.clock.monotonic_ns() >= self._deadline_ns:
@@ -80,7 +80,7 @@ class Run:
                 except BaseException as error:
                     await self._end(on.DriverFailed(error=type(error).__name__))
                     raise
-                if (message := self._handed_out()) is not None:
+                if self._driver is not None and (message := self._driver.at.outbox.pop()) is not None:
                     return message
             raise StopAsyncIteration
         finally:
@@ -245,11 +245,10 @@ class Run:
 
     def rest(self) -> Iterator[Message]:
         """The messages that were not pulled when the run ended."""
-        while self._ended.is_set() and (message := self._handed_out()) is not None:
+        while self._result is not None and self._driver is not None:
+            if (message := self._driver.at.outbox.pop()) is None:
+                return
             yield message
-
-    def _handed_out(self) -> Message | None:
-        return None if self._driver is None else self._driver.at.outbox.pop()
 
     def _cut_off(self, event: Event) -> None:
         """End the run by an event from outside: the tools at once, the move at the next pull. The first one counts."""

@@ -34,7 +34,7 @@ def joining(role: str, blocks: list[Block]) -> Joining:
 
 def test_an_empty_history_is_no_messages() -> None:
     history = History()
-    assert (len(history), history.messages(), history.body(), history.last_role) == (0, [], b"", None)
+    assert (len(history), history.messages(), bytes(history.body()), history.last_role) == (0, [], b"", None)
     assert history.sent == {"count": 0, "digest": ZEROS}
 
 
@@ -159,7 +159,7 @@ class Growth(RuleBasedStateMachine):
     def both_agree(self) -> None:
         history, model = self.history, self.model
         assert history.messages() == model
-        assert json.loads(b"[%b]" % history.body()) == model
+        assert json.loads(b"[%b]" % bytes(history.body())) == model
         assert len(history) == len(model)
         assert history.last_role == (model[-1]["role"] if model else None)
         assert history.weight == sum(len(encode(message)) for message in model)

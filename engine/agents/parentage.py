@@ -53,6 +53,10 @@ class Earlier:
     approvals: Mapping[str, Allow | Deny] = attrs.field(factory=dict[str, Allow | Deny])
 
 
+FIRST_TIME: Final = Earlier()
+"""Of a call that no earlier process has carried out."""
+
+
 @attrs.define(kw_only=True, eq=False)
 class Parentage:
     """A call that is being carried out: the run it belongs to, and the record of its begin.

@@ -65,7 +65,8 @@ class Compressor:
         self._following = following
         self._writer = SummaryWriter(at, gauge, following)
         self._settings = at.plan.compression
-        self._lightest = min(self._settings.thresholds)  # of the window: below it nothing is due
+        self._thresholds = self._settings.thresholds
+        self._lightest = min(self._thresholds)  # of the window: below it nothing is due
         self._patience = Patience()
         self._staged: tuple[Staged, ...] = ()
         self._span: Span | None = None  # the span whose summary is due; None: that of the conversation is
@@ -97,7 +98,7 @@ class Compressor:
         gauge, limit = self.gauge, self._following.ordinary_limit
         if gauge.window is None and gauge.tokens() + limit >= WORTH_ASKING:
             await gauge.ask_size(self._following.model(context))
-        if gauge.is_doubtful(limit, self._settings.thresholds):
+        if gauge.is_doubtful(limit, self._thresholds):
             await gauge.count(self._following.counting(context), self._following.model(context))
 
     def _shorten(self, load: Load) -> Event | None:

@@ -86,11 +86,6 @@ async def leashed(
     woken: asyncio.Future[Stop | None] = loop.create_future()
     begun = False
 
-    def begin() -> Awaitable[Any]:
-        nonlocal begun
-        begun = True
-        return code()
-
     def wake(why: Stop | None) -> None:
         if not woken.done():
             woken.set_result(why)
@@ -101,8 +96,14 @@ async def leashed(
         wake(Stop.ABORTED)
 
     async def run() -> _Kept:
+        nonlocal begun
+        begun = True
         try:
-            return await _kept(begin)
+            return _Kept(value=await code())
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            return _Kept(error=error)
         finally:
             wake(None)  # a step of the event loop before the callback of a task that has ended
 
@@ -130,7 +131,7 @@ async def leashed(
         task.add_done_callback(_abandoned.discard)
         return Ending(stop=stop, abandoned=True, cancelled=cancelled)
     if task.cancelled():
-        # Only a task that was cancelled before its first step ends so: `_kept` catches all else.
+        # Only a task that was cancelled before its first step ends so: `run` catches all else.
         return Ending(stop=stop or Stop.ABORTED, began=False, cancelled=cancelled)
     kept = _result(task)
     if kept.error is None:
@@ -148,15 +149,6 @@ def _result(task: "asyncio.Task[_Kept]") -> _Kept:
     told = RuntimeError(f"the code raised {type(error).__name__}, which ends a coroutine and is no error to raise")
     told.__cause__ = error
     return _Kept(error=told)
-
-
-async def _kept(code: Callable[[], Awaitable[Any]]) -> _Kept:
-    try:
-        return _Kept(value=await code())
-    except GeneratorExit:
-        raise
-    except BaseException as error:
-        return _Kept(error=error)
 
 
 async def _end(task: asyncio.Task[_Kept], grace_s: float, timer: Timer) -> asyncio.CancelledError | None:

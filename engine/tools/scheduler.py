@@ -179,6 +179,8 @@ class Scheduler:
 
     def take_finished(self) -> tuple[Outcome, ...]:
         """The outcomes not taken before, in the order in which they came."""
+        if not self._finished:
+            return ()
         taken = tuple(self._finished)
         self._finished.clear()
         return taken
@@ -256,7 +258,7 @@ class Scheduler:
             return
         for entry in self._roster.startable():
             self._begin(entry)
-        if self.held and self._permit is not None:
+        if self._permit is not None and self.held:
             # Nothing starts behind a call that is awaited: ask for all the others, so that all are asked at once.
             for entry in self._roster.unasked():
                 self._begin(entry, only_ask=True)
