@@ -7,8 +7,6 @@ from looplatch.beside import WOKEN, Beside
 from looplatch.blocks import read_block
 from looplatch.calls import Calls
 from looplatch.encoding import decode, escapes_half_a_pair
-from looplatch.history import own_name
-from looplatch.journal import named
 from looplatch.kept import Kept
 from looplatch.messages import AssistantMessage, StreamEvent
 from looplatch.model import Assembly, FinishedBlock
@@ -81,7 +79,7 @@ class Answer:
     @property
     def stop_name(self) -> str | None:
         """The stop reason as a record can hold it."""
-        return None if self.stop_reason is None else named(self.stop_reason)
+        return None if self.stop_reason is None else self._at.journal.name_of(self.stop_reason)
 
     @property
     def cut_text(self) -> str:
@@ -154,10 +152,10 @@ class Answer:
     def _take_block(self, done: FinishedBlock) -> None:
         block = done.block
         if (call := done.call) is not None:
-            own = self._at.history.own_id(self._at.journal.id_of(call.id), self._own_ids.values())
+            own = self._at.own_id(call.id, self._own_ids.values())
             self._own_ids[done.index] = own
             # The call itself keeps the name that the model wrote: no tool can have it, which its result says.
-            block |= {"id": own, "name": own_name(call.name)}
+            block |= {"id": own, "name": self._at.own_name(call.name)}
         # The call comes first: a block that is kept and has no call would stand in the history without a result.
         prepared = self._call_of(done) if call is not None and call.direct else None
         if done.sendable:
@@ -168,7 +166,7 @@ class Answer:
                 kept.skeleton["model_name"] = self._at.journal.name_of(call.name)
             if call is not None and escapes_half_a_pair(call.raw):
                 # The history has the mended text, which can be sent; the log keeps what the model wrote as well.
-                kept.skeleton["raw"] = self._at.journal.keep_value(call.raw).hex
+                kept.skeleton["raw"] = self._at.journal.keep_raw(call.raw, call.input).hex
             self._kept[done.index] = kept
         self._at.outbox.push(
             AssistantMessage(
@@ -234,7 +232,7 @@ class Answer:
         self._seal()
         return ModelFailed(
             trouble=trouble,
-            failure=named(failure.type),
+            failure=self._at.journal.name_of(failure.type),
             status=failure.status,
             begun=len(self.calls.begun),
             **self.usage(),
@@ -249,15 +247,16 @@ class Answer:
         request_id = self._stream.request_id if self._stream is not None else None
         if request_id is None and self.failure is not None:
             request_id = self.failure.request_id
-        self._at.journal.ends(
+        journal = self._at.journal
+        journal.ends(
             self._begin,
-            named(outcome),
+            outcome,
             {
-                "request_id": None if request_id is None else named(request_id),
-                **told_of_answer(self._assembly),
+                "request_id": None if request_id is None else journal.name_of(request_id),
+                **told_of_answer(self._assembly, journal.name_of),
                 "usage": usage,
                 "held": None if (held := self.held) is None else {"prompt": held.prompt, "output": held.output},
-                "error": told_of_failure(self.failure),
+                "error": told_of_failure(self.failure, journal.name_of),
                 "trouble": None if self._trouble is None else str(self._trouble),
                 # What no other record names yet: whoever resumes the run has the whole answer then.
                 "blocks": [kept.skeleton for kept in self.calls.unnamed(max(self._kept, default=-1))],
@@ -280,12 +279,12 @@ class Answer:
         self.joined = True
         if not kept:
             return
-        history, assembly = self._at.history, self._assembly
+        history, assembly, name_of = self._at.history, self._assembly, self._at.journal.name_of
         self._at.join(
             "assistant",
             kept,
-            message_id=None if assembly.message_id is None else named(assembly.message_id),
-            model=None if assembly.model is None else named(assembly.model),
+            message_id=None if assembly.message_id is None else name_of(assembly.message_id),
+            model=None if assembly.model is None else name_of(assembly.model),
             stop_reason=self.stop_name,
         )
         history.tool_use_ids.update(self._own_ids[done.index] for done in blocks if done.index in self._own_ids)

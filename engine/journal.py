@@ -1,10 +1,11 @@
 """What is written into the audit log, and how: the one place that decides it.
 
 Records hold names, numbers and commitments. Contents (texts, inputs, results) go to the payload store beside the log,
-never into a record.
+never into a record. Secrets are in neither: they are taken out of contents, and of every name, id and reason that
+comes from outside.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from looplatch.audit.protocol import AuditLog, Commitment, KeepsMany
@@ -15,7 +16,7 @@ from looplatch.machine import Move
 from looplatch.states.event import Event
 from looplatch.states.level import Level
 from looplatch.states.record import MAX_INT, Kind, Record
-from looplatch.states.secrets import Secrets
+from looplatch.states.secrets import Secrets, marker
 from looplatch.states.state import State
 from looplatch.tools import Call, Outcome
 
@@ -24,38 +25,33 @@ NOTHING: Mapping[str, Any] = {}
 _LOOKED_AT = 4_096  # characters of it in which a secret is looked for
 _AT_ONCE = 32  # contents in which a secret is looked for together
 _NAME_LIMIT = 256  # characters of a name from outside that a record keeps
-_NAMES = 256  # that are known: a model may write any
-
-
-def named(text: str) -> str:
-    """A name from outside as a record can hold it: no lone surrogates, and bounded."""
-    text = text[:_NAME_LIMIT]
-    return text if text.isascii() else mend_surrogates(text)
+_NAMES_KNOWN = 1_000  # names whose form in records is remembered: most come again and again
+_NO_SECRETS = Secrets(known=False)
 
 
 class Journal:
     """Writes one run's records. Every method is synchronous: when it returns, the record is written.
 
-    secrets: what is taken out of contents before these are kept; None: nothing. The run itself goes on with the whole.
+    secrets: what is taken out of all that is written; None: nothing. The run itself goes on with the whole.
     """
 
     def __init__(self, log: AuditLog, secrets: Secrets | None = None) -> None:
         self.log = log
-        self._secrets = secrets
+        self._secrets = _NO_SECRETS if secrets is None else secrets
+        self._names: dict[str, str] = {}  # as records have them, by what came from outside
         self._redacted: dict[str, list[str]] = {}  # what was taken out since the last record, by commitments
-        self._names: dict[str, str] = {}  # by what the model wrote: its tools are few
 
     # --- payloads
 
     def keep(self, block: dict[str, Any]) -> Kept:
         """Encode a content block, put it into the payload store, and describe it."""
         encoded = encode(block)
-        return Kept(encoded, self._skeleton(block, self._put(block, encoded)))
+        return Kept(encoded, self._skeleton(block, self._put(block, encoded, self._secrets.taken_out_of_block)))
 
     def keep_text(self, text: str) -> Kept:
         """The same for a message whose content is one string."""
         encoded = encode(text)
-        return Kept(encoded, self._skeleton({"type": "text"}, self._put(text, encoded)))
+        return Kept(encoded, self._skeleton({"type": "text"}, self._put(text, encoded, self._secrets.taken_out)))
 
     def keep_all(self, parts: Sequence[dict[str, Any] | str]) -> list[Kept]:
         """The same for many of either, in one write where the log can do that."""
@@ -67,24 +63,36 @@ class Journal:
 
     def keep_value(self, value: object) -> Commitment:
         """Put any JSON value into the payload store."""
-        return self._put(value, encode(value))
+        return self._put(value, encode(value), self._secrets.taken_out)
 
-    def _put(self, value: object, encoded: bytes) -> Commitment:
+    def keep_block(self, block: dict[str, Any]) -> Commitment:
+        """Put a content block of the API's into the payload store that joins no message."""
+        return self._put(block, encode(block), self._secrets.taken_out_of_block)
+
+    def keep_raw(self, raw: str, given: object) -> Commitment:
+        """Put the JSON text of an input into the payload store; `given` is what it says.
+
+        Where that has secrets, the text does not stay: it may spell them in a way that no pattern knows.
+        """
+        found = self._secrets.taken_out(given)[1]
+        return self.keep_value(marker(found[0]) if found else raw)
+
+    def _put(
+        self, value: object, encoded: bytes, taken_out: Callable[[object], tuple[Any, tuple[str, ...]]]
+    ) -> Commitment:
         """Put a value into the payload store, without its secrets; the next record says what was taken out of it."""
-        if self._secrets is None or not self._secrets.may_be_in(encoded):
+        if not self._secrets.may_be_in(encoded):
             return self.log.keep(encoded)
-        clean, found = self._secrets.taken_out(value)
+        clean, found = taken_out(value)
         kept = self.log.keep(encode(clean) if found else encoded)
         if found:
             self._redacted[kept.hex] = list(found)
         return kept
 
     def _put_all(self, values: Sequence[object], encoded: Sequence[bytes]) -> list[Commitment]:
-        log, secrets = self.log, self._secrets
+        log, secrets, taken_out = self.log, self._secrets, self._secrets.taken_out_of_block
         if not isinstance(log, KeepsMany):
-            return [self._put(value, data) for value, data in zip(values, encoded, strict=True)]
-        if secrets is None:
-            return log.keep_all(encoded)
+            return [self._put(value, data, taken_out) for value, data in zip(values, encoded, strict=True)]
         made: list[Commitment] = []
         clean: list[bytes] = []
         for start in range(0, len(encoded), _AT_ONCE):
@@ -92,7 +100,7 @@ class Journal:
             if secrets.may_be_in(b"\n".join(few)):
                 made += log.keep_all(clean)
                 clean = []
-                made += [self._put(value, data) for value, data in zip(values[start:], few, strict=False)]
+                made += [self._put(value, data, taken_out) for value, data in zip(values[start:], few, strict=False)]
             else:
                 clean += few
         return made + log.keep_all(clean)
@@ -108,39 +116,41 @@ class Journal:
         return self.log.append(kind, self.told(fields) if self._redacted else fields)
 
     def _skeleton(self, block: dict[str, Any], kept: Commitment) -> dict[str, Any]:
-        kind = named(str(block.get("type")))
+        kind = self.name_of(str(block.get("type")))
         skeleton: dict[str, Any] = {"type": kind, "commitment": kept.hex, "bytes": kept.size}
         if kind == "tool_result":
             if isinstance(id_ := block.get("tool_use_id"), str):
-                skeleton["tool_use_id"] = named(id_)
+                skeleton["tool_use_id"] = self.name_of(id_)
                 skeleton["is_error"] = block.get("is_error") is True
         elif kind in _CALLS:
             id_, name = block.get("id"), block.get("name")
             if isinstance(id_, str) and isinstance(name, str):
-                skeleton |= {"id": named(id_), "name": self.name_of(name)}
+                skeleton |= {"id": self.name_of(id_), "name": self.name_of(name)}
                 if (caller := _caller(block)) is not None:
-                    skeleton["caller"] = named(caller)
+                    skeleton["caller"] = self.name_of(caller)
         return skeleton
 
     def name_of(self, text: str) -> str:
-        """A name that a model wrote, without secrets."""
+        """A name from outside as a record can hold it: without secrets or lone surrogates, and bounded."""
         known = self._names.get(text)
-        if known is None:
-            known = self._own_name(text)
-            if len(self._names) < _NAMES:
-                self._names[text] = known
-        return known
+        if known is not None:
+            return known
+        name = self._clean(mend_surrogates(text[:_LOOKED_AT]))
+        if len(name) > _NAME_LIMIT:
+            name = self._clean(name[:_NAME_LIMIT])  # what is cut may look like a secret that has ended there
+        if len(text) <= _NAME_LIMIT:
+            if len(self._names) >= _NAMES_KNOWN:
+                self._names.clear()
+            self._names[text] = name
+        return name
 
-    def _own_name(self, text: str) -> str:
-        name = mend_surrogates(text[:_LOOKED_AT])
-        if self._secrets is not None and self._secrets.may_be_in(name.encode()):
-            name = str(self._secrets.taken_out(name)[0])
-        return name[:_NAME_LIMIT]
+    def _clean(self, name: str) -> str:
+        return str(self._secrets.taken_out(name)[0]) if self._secrets.may_be_in(name.encode()) else name
 
     def id_of(self, text: str) -> str:
-        """The id that a model gave to a call; where a secret is in it, what is left of its name."""
-        name = self._own_name(text)
-        return text if name == named(text) else name
+        """The id of a call, as it is; where a secret is in it, as a record can hold it."""
+        name = self.name_of(text)
+        return text if name == text or name == mend_surrogates(text[:_NAME_LIMIT]) else name
 
     # --- the run
 
@@ -156,13 +166,13 @@ class Journal:
             {
                 "source": str(move.source),
                 "event": type(move.event).__name__,
-                "fields": _clean(move.event),
+                "fields": self._fields(move.event),
                 "target": str(move.target),
                 "reason": None if row.reason is None else str(row.reason),
                 "strategy": None if row.strategy is None else str(row.strategy),
                 "terminal": None if row.terminal is None else str(row.terminal),
                 "guards": [list(verdict) for verdict in move.verdicts],
-                "change": {name: _plain(value) for name, value in move.change.items()},
+                "change": {name: self._plain(value) for name, value in move.change.items()},
             },
         )
 
@@ -173,7 +183,7 @@ class Journal:
             {
                 "source": str(state),
                 "event": type(event).__name__,
-                "fields": _clean(event),
+                "fields": self._fields(event),
                 "target": str(state),
                 "reason": None,
                 "strategy": None,
@@ -215,7 +225,7 @@ class Journal:
         return self._begin(
             "model",
             {
-                "model": named(model),
+                "model": self.name_of(model),
                 "max_tokens": min(max_tokens, MAX_INT),
                 "attempt": attempt,
                 "sent": sent,
@@ -225,15 +235,15 @@ class Journal:
 
     def count_begins(self, model: str, sent: dict[str, Any]) -> Record:
         """The API is about to be asked how many tokens a request has."""
-        return self._begin("count", {"model": named(model), "sent": sent})
+        return self._begin("count", {"model": self.name_of(model), "sent": sent})
 
     def size_begins(self, model: str) -> Record:
         """The API is about to be asked how large the model's window is."""
-        return self._begin("size", {"model": named(model)})
+        return self._begin("size", {"model": self.name_of(model)})
 
     def note_begins(self, name: str, calls: Sequence[str]) -> Record:
         """A hook is about to be asked for a note of what the tools of a turn did; the run goes on beside it."""
-        return self._begin("note", {"name": named(name), "calls": [named(call) for call in calls]})
+        return self._begin("note", {"name": self.name_of(name), "calls": [self.name_of(call) for call in calls]})
 
     def tool_begins(
         self, call: Call, run: str, input_: str, blocks: Sequence[Kept], *, edited: str | None = None
@@ -290,7 +300,7 @@ class Journal:
 
         `by`: the model writes it, or the API, whose own compaction it is.
         """
-        fields: dict[str, Any] = {"model": named(model), "level": str(level), "by": by}
+        fields: dict[str, Any] = {"model": self.name_of(model), "level": str(level), "by": by}
         fields["max_tokens"] = min(max_tokens, MAX_INT)
         fields["span"] = None if span is None else list(span)
         return self._begin("summary", fields)
@@ -309,16 +319,33 @@ class Journal:
 
     def hook_begins(self, point: str, name: str) -> Record:
         """A hook is about to be asked. `point`: what it is for, as `Hooks` names it."""
-        return self._begin("hook", {"point": point, "name": named(name)})
+        return self._begin("hook", {"point": point, "name": self.name_of(name)})
 
     def ends(self, begin: Record, outcome: str, more: dict[str, Any] | None = None) -> Record:
         """The effect that `begin` began has ended."""
-        fields = {"effect": begin.seq, "class": begin["class"], "outcome": outcome, **(more or {})}
+        fields = {"effect": begin.seq, "class": begin["class"], "outcome": self.name_of(outcome), **(more or {})}
         return self._append(Kind.EFFECT_END, fields)
 
     def _written(self, begin: Record, outcome: str, spent: dict[str, int], text: Commitment | None) -> Record:
         kept = {"result": None if text is None else text.hex, "bytes": 0 if text is None else text.size}
         return self.ends(begin, outcome, {"usage": spent, **kept})
+
+    def _fields(self, event: Event) -> dict[str, Any]:
+        """What the log holds of an event: whole numbers within bounds, and names that are fit for it."""
+        fields = event.fields()
+        for name, value in fields.items():
+            if value is not None and not (type(value) is int and -MAX_INT <= value <= MAX_INT):
+                fields[name] = self._plain(value)
+        return fields
+
+    def _plain(self, value: object) -> object:
+        if value is None or isinstance(value, bool) or (type(value) is int and -MAX_INT <= value <= MAX_INT):
+            return value
+        if isinstance(value, int):
+            return max(-MAX_INT, min(value, MAX_INT))
+        if isinstance(value, list):
+            return [self._plain(item) for item in cast("list[object]", value)]
+        return self.name_of(str(value))
 
     def _begin(self, class_: str, fields: dict[str, Any]) -> Record:
         return self._append(Kind.EFFECT_BEGIN, {"effect": self.log.head[0], "class": class_, **fields})
@@ -331,22 +358,3 @@ def _caller(block: dict[str, Any]) -> str | None:
             return kind
         case _:
             return None
-
-
-def _clean(event: Event) -> dict[str, Any]:
-    """What the log holds of an event: whole numbers within bounds, and names that are fit for it."""
-    fields = event.fields()
-    for name, value in fields.items():
-        if value is not None and not (type(value) is int and -MAX_INT <= value <= MAX_INT):
-            fields[name] = _plain(value)
-    return fields
-
-
-def _plain(value: object) -> object:
-    if value is None or isinstance(value, bool) or (type(value) is int and -MAX_INT <= value <= MAX_INT):
-        return value
-    if isinstance(value, int):
-        return max(-MAX_INT, min(value, MAX_INT))
-    if isinstance(value, list):
-        return [_plain(item) for item in cast("list[object]", value)]
-    return named(str(value)) if isinstance(value, str) else str(value)

@@ -125,6 +125,10 @@ class Loop:
         _check_kind("compression", compression, Compression | None, "Give Compression(...)")
         _check_kind("params", params, Mapping | None, "Give a dict of fields of the request")
         offer = offered(tools, read_only)
+        for tool in offer.definitions:
+            if secrets is not None and (kinds := secrets.taken_out(tool.get("name"))[1]):
+                problem = f"the name of one of them looks like a secret ({', '.join(kinds)})"
+                raise UsageError("tools", problem, "Give it another name, or have secrets not look for that")
         compression = compression or Compression()
         limits = limits or Limits()
         size = model_size(model)

@@ -9,7 +9,6 @@ from looplatch.audit import AuditError
 from looplatch.encoding import encode
 from looplatch.hooking import begun
 from looplatch.hooks import AfterTools, ToolOutcomeContext, ToolsContext, hook_name
-from looplatch.journal import named
 from looplatch.messages import SystemMessage
 from looplatch.model import Assembly
 from looplatch.model.reading import read_answer, text_of
@@ -70,7 +69,7 @@ class Noting:
     ) -> None:
         journal = self._at.journal
         kept = None if note is None else journal.keep_value(note)
-        journal.note_ends(record, named(ended), dict(spent), kept)
+        journal.note_ends(record, ended, dict(spent), kept)
         self._at.budget.add(spent)
         if note:
             data = {"text": note, "turn": context.turn, "tool_use_ids": [call.tool_use_id for call in context.calls]}

@@ -15,7 +15,7 @@ from looplatch.audit.signing import Signer
 from looplatch.driver import Driver
 from looplatch.encoding import EncodeError, decode, encode
 from looplatch.history import History
-from looplatch.journal import Journal, named
+from looplatch.journal import Journal
 from looplatch.messages import SystemMessage
 from looplatch.outbox import Outbox
 from looplatch.plan import Plan
@@ -133,9 +133,9 @@ def open_run(plan: Plan, opening: Opening) -> Driver:
             partial=opening.partial,
             pauses=opening.pauses,
         )
-        at.journal.genesis(_genesis(plan, opening, log))
+        at.journal.genesis(_genesis(plan, opening, at.journal))
         at.outbox.push(announced(plan, log))
-        for message in opening.messages:
+        for message in _with_own_names(at, opening.messages):
             _join(at, message)
         driver = Driver(at)
         driver.send(RunStarted())
@@ -143,6 +143,33 @@ def open_run(plan: Plan, opening: Opening) -> Driver:
         log.close()
         raise
     return driver
+
+
+def _with_own_names(at: Workplace, messages: Sequence[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    """The messages, in which no id or name of a call holds a secret: records have them, and they pair up."""
+    calls = [block for block in _blocks(messages) if block.get("type") == "tool_use"]
+    ids = dict.fromkeys(str(call["id"]) for call in calls)
+    id_of = at.journal.id_of
+    own_ids: dict[str, str] = {}
+    for id_ in ids:
+        if id_of(id_) != id_:
+            own_ids[id_] = at.own_id(id_, {*ids, *own_ids.values()})
+    own_names = {name: at.own_name(name) for name in {str(call["name"]) for call in calls} if id_of(name) != name}
+    if not own_ids and not own_names:
+        return messages
+    for block in _blocks(copied := cast("list[dict[str, Any]]", decode(encode(messages)))):
+        match block:
+            case {"type": "tool_use", "id": str(id_), "name": str(name)}:
+                block |= {"id": own_ids.get(id_, id_), "name": own_names.get(name, name)}
+            case {"type": "tool_result", "tool_use_id": str(id_)}:
+                block["tool_use_id"] = own_ids.get(id_, id_)
+            case _:
+                pass
+    return copied
+
+
+def _blocks(messages: Sequence[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    return (block for message in messages for block in message["content"] if not isinstance(block, str))
 
 
 def _join(at: Workplace, message: dict[str, Any]) -> None:
@@ -189,10 +216,10 @@ def _open_log(plan: Plan, opening: Opening) -> AuditLog:
 _version = cache(importlib.metadata.version)  # it reads files, which takes longer than all else that opens a run
 
 
-def _genesis(plan: Plan, opening: Opening, log: AuditLog) -> dict[str, Any]:
-    deadline = opening.deadline_s
+def _genesis(plan: Plan, opening: Opening, journal: Journal) -> dict[str, Any]:
+    deadline, log = opening.deadline_s, journal.log
     return {
-        **versions(),
+        **versions(journal),
         **settings_of(plan),
         "reads": reads_of(plan),
         "deadline_ms": None if deadline is None else int(deadline * 1000),
@@ -204,17 +231,17 @@ def _genesis(plan: Plan, opening: Opening, log: AuditLog) -> dict[str, Any]:
     }
 
 
-def versions() -> dict[str, str]:
+def versions(journal: Journal) -> dict[str, str]:
     """What writes a log, for its genesis and where another process goes on with it."""
     return {
-        "library": f"looplatch {_version('looplatch')}",
-        "sdk": f"anthropic {_version('anthropic')}",
+        "library": journal.name_of(f"looplatch {_version('looplatch')}"),
+        "sdk": journal.name_of(f"anthropic {_version('anthropic')}"),
     }
 
 
 def reads_of(plan: Plan) -> list[str]:
     """The tools of which a call may be one that only reads, as the log names them."""
-    return [named(name) for name in plan.toolbox.reads()]
+    return list(plan.toolbox.reads())
 
 
 def settings_of(plan: Plan) -> dict[str, Any]:

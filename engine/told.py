@@ -1,10 +1,10 @@
 """What the record of a model call tells: names and numbers that the API gave, bounded to what a record takes."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import attrs
 
-from looplatch.journal import named
 from looplatch.model import Assembly
 from looplatch.model.spending import cache_miss
 from looplatch.recovery.compression.server_edits import applied_edits
@@ -14,14 +14,15 @@ from looplatch.states.record import MAX_INT
 _CUT_LIMIT: Final = 4_096  # characters, as many as a failure's message has
 
 
-def told_of_answer(assembly: Assembly) -> dict[str, Any]:
-    """The fields that an answer, or its beginning, gives."""
+def told_of_answer(assembly: Assembly, name_of: Callable[[str], str]) -> dict[str, Any]:
+    """The fields that an answer, or its beginning, gives. `name_of`: a name as a record can hold it."""
+    missed = cache_miss(assembly.extra.get("diagnostics"))
     edits = applied_edits(assembly.extra.get("context_management"))
     return {
-        "message_id": None if assembly.message_id is None else named(assembly.message_id),
-        "stop_reason": None if assembly.stop_reason is None else named(assembly.stop_reason),
-        "cache_miss": cache_miss(assembly.extra.get("diagnostics")),
-        "context_edits": [{**edit, "type": named(edit["type"])} for edit in edits],
+        "message_id": None if assembly.message_id is None else name_of(assembly.message_id),
+        "stop_reason": None if assembly.stop_reason is None else name_of(assembly.stop_reason),
+        "cache_miss": None if missed is None else {**missed, "reason": name_of(missed["reason"])},
+        "context_edits": [{**edit, "type": name_of(edit["type"])} for edit in edits],
     }
 
 
@@ -32,12 +33,12 @@ def told_of_cut(assembly: Assembly) -> str:
     return f"the answer ended with the stop reason {assembly.stop_reason}{said}"[:_CUT_LIMIT]
 
 
-def told_of_failure(failure: Failure | None) -> dict[str, Any] | None:
-    """Why there was no whole answer."""
+def told_of_failure(failure: Failure | None, name_of: Callable[[str], str]) -> dict[str, Any] | None:
+    """Why there was no whole answer. `name_of`: a name as a record can hold it."""
     if failure is None:
         return None
     return {
-        "type": named(failure.type),
+        "type": name_of(failure.type),
         "status": failure.status,
         "retry_after_ms": None if failure.retry_after_ms is None else min(failure.retry_after_ms, MAX_INT),
         "measured": None if failure.measured is None else attrs.asdict(failure.measured),

@@ -1,13 +1,13 @@
 """The parts of one run that those who work on it share."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, Final
 
 import attrs
 
 from looplatch.blocks import blocks_of, read_block
 from looplatch.budget import Budget
-from looplatch.history import History, Joining
+from looplatch.history import History, Joining, own_name
 from looplatch.journal import Journal
 from looplatch.kept import Kept
 from looplatch.messages import UserMessage
@@ -17,6 +17,8 @@ from looplatch.recovery.closing import open_server_results
 from looplatch.recovery.sizes import Learned, Sizes
 from looplatch.recovery.windows import ModelSize, model_size
 from looplatch.states.state import State
+
+_CALL: Final = "call"  # the id, or the name, of a call that can keep nothing of its own
 
 
 @attrs.frozen(kw_only=True)
@@ -58,6 +60,20 @@ class Workplace:
     def learn(self, learned: Learned) -> None:
         """Something is known of the model's size now."""
         self.sizes = self.sizes.after(learned)
+
+    def own_id(self, id_: str, taken: Collection[str] = ()) -> str:
+        """The id that a new call has in the history and in the log: `id_`, where that can be sent and holds no secret.
+
+        Taken are those of the history and those in `taken`.
+        """
+        own = self.history.own_id(self.journal.id_of(id_), taken)
+        # What stands in the place of a secret may look like another one, once it is written as an id.
+        return own if self.journal.id_of(own) == own else self.history.own_id(_CALL, taken)
+
+    def own_name(self, name: str) -> str:
+        """The name that it has there: `name`, where that can be sent and holds no secret."""
+        own = own_name(self.journal.id_of(name))
+        return own if self.journal.id_of(own) == own else _CALL
 
     def join(self, role: str, kept: Sequence[Kept], *, form: str = "blocks", **more: Any) -> None:
         """Append a message to the history, and record it. `more`: further fields of the record."""

@@ -2,132 +2,40 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
-from functools import cached_property, partial
-from typing import Any, Final, cast
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any, Final
 
 import attrs
 
 from looplatch.states.errors import UsageError
+from looplatch.states.opaque import Place, inner_place, is_opaque
+from looplatch.states.patterns import KNOWN, KNOWN_VERSION, NAMED, Pattern, is_named, may_be_in
+from looplatch.states.words import WORDS
 
-KNOWN_VERSION: Final = 2
-"""Rises with each change of `KNOWN`, so that a log is judged by the patterns that its run had."""
-
-_AROUND: Final = r"[\"']?\s{0,9}[:=]\s{0,9}[\"']?"  # between a name and its value
-_VALUE: Final = r"((?=[^\s\"']{0,99}[0-9])[A-Za-z0-9_+/=.~-]{16,})"
-_NAMES: Final = (
-    r"(?:x-api-key|api[_-]?key|apikey|(?:access|auth|refresh|id)[_-]?token|client[_-]?secret"
-    r"|secret[_-]?(?:access[_-]?)?key|private[_-]?token)"
-)
-
-
-@attrs.frozen
-class Pattern:
-    """A kind of secret. regex: its first group is the secret, or all of it where it has none.
-
-    anchors: in small letters; a text has one of them wherever the pattern matches. None: that is not known.
-    """
-
-    name: str
-    regex: re.Pattern[str]
-    anchors: tuple[str, ...] | None = None
-
-    def may_match(self, lowered: str) -> bool:
-        """Whether a text, given in small letters, is worth a closer look."""
-        if self.anchors is None:
-            return True
-        for anchor in self.anchors:
-            if anchor in lowered and (anchor not in _IN_NAMES or _in_names_text[anchor](lowered)):
-                return True
-        return False
-
-
-def _known(name: str, anchors: str, regex: str, flags: re.RegexFlag = re.NOFLAG) -> Pattern:
-    return Pattern(name, re.compile(regex, flags), tuple(anchors.split()))
-
-
-# Words that many texts have, and what must stand before them in the name of a secret. A hyphen, a _ or nothing is
-# between the two.
-_IN_NAMES: Final = {
-    "key": ("api", "secret", "access", "private"),
-    "token": ("access", "auth", "refresh", "id", "private"),
-    "secret": ("client",),
-}
-
-
-def _after(word: str) -> str:
-    """A pattern of `word` behind one of its forerunners; it starts with the word, which is quickly found."""
-    ways = [f"(?<={before}{between}{word})" for before in _IN_NAMES[word] for between in ("", "[_-]")]
-    lasts = "".join(sorted({before[-1] for before in _IN_NAMES[word]}))
-    return f"{word}(?<=[{lasts}_-]{word})(?:{'|'.join(ways)})"
-
-
-_in_names_text: Final = {word: re.compile(_after(word)).search for word in _IN_NAMES}
-_in_names_bytes: Final = {word.encode(): re.compile(_after(word).encode()).search for word in _IN_NAMES}
-
-
-# Each takes time that grows with the text alone, whatever it holds: no pattern but `jwt` needs anything behind a part
-# that has no bounds, and that one looks at a run of its characters only from where the run begins. And each takes all
-# characters of its kind, so that nothing else begins where it ends.
-_JWT: Final = "[A-Za-z0-9_-]"
-KNOWN: Final = (
-    _known(
-        "private_key",
-        "-----begin",
-        r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:.*?-----END (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----|.*)",
-        re.DOTALL,
-    ),
-    _known("anthropic_key", "sk-ant-", r"\bsk-ant-[A-Za-z0-9_-]{16,}"),
-    _known("openai_key", "sk-", r"\bsk-(?:(?:proj|svcacct|admin|or-v1)-[A-Za-z0-9_-]{20,}|[A-Za-z0-9]{32,})"),
-    _known("aws_access_key", "akia asia abia acca", r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}\b"),
-    _known("google_key", "aiza ya29.", r"\b(?:AIza[A-Za-z0-9_-]{35,}|ya29\.[A-Za-z0-9_-]{20,})"),
-    _known("azure_key", "accountkey= sharedaccesskey=", r"(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/=]{40,})"),
-    _known(
-        "github_token",
-        "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
-        r"\b(?:gh[pousr]_[A-Za-z0-9]{36}\w*|github_pat_[A-Za-z0-9_]{22,})",
-    ),
-    _known("gitlab_token", "glpat-", r"\bglpat-[A-Za-z0-9_-]{20,}"),
-    _known("slack_token", "xox xapp-", r"\bx(?:ox[abeoprs]|app)-[A-Za-z0-9-]{10,}"),
-    _known("slack_webhook", "hooks.slack.com", r"hooks\.slack\.com/services/([A-Za-z0-9/]{20,})"),
-    _known("stripe_key", "sk_live_ sk_test_ rk_live_ rk_test_", r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16}\w*"),
-    _known("npm_token", "npm_", r"\bnpm_[A-Za-z0-9]{36}\w*"),
-    _known("pypi_token", "pypi-ag", r"\bpypi-Ag[A-Za-z0-9_-]{50,}"),
-    _known("huggingface_token", "hf_", r"\bhf_[A-Za-z0-9]{30}\w*"),
-    _known("sendgrid_key", "sg.", r"\bSG\.[A-Za-z0-9_-]{16,200}+\.[A-Za-z0-9_-]{16,}"),
-    _known(
-        "jwt",
-        "eyj",
-        rf"(?<!{_JWT})(?={_JWT}++\.eyJ{_JWT}{{10,}}+\.{_JWT}{{10}}){_JWT}*?\b"
-        rf"(eyJ{_JWT}{{10,}}+\.eyJ{_JWT}{{10,}}+\.{_JWT}{{10,}}+)",
-    ),
-    _known(
-        "authorization",
-        "authorization",
-        rf"\bauthorization{_AROUND}(?:[A-Za-z][A-Za-z0-9-]{{1,20}}\s{{1,9}})?([^\s\"',;\[\]<>]{{8,}})",
-        re.IGNORECASE,
-    ),
-    _known("bearer_token", "bearer", r"\bbearer\s{1,9}([A-Za-z0-9._~+/-]{16,}=*)", re.IGNORECASE),
-    _known("named_secret", "key token secret", rf"(?:\b|_){_NAMES}{_AROUND}{_VALUE}", re.IGNORECASE),
-    _known("url_password", "://", r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@\"']{1,200}:([^\s/@\"'\[\]]{3,200})@"),
-)
-"""The kinds of secrets that are looked for by default."""
-
-_is_named: Final = re.compile(
-    rf"(?:proxy-)?authorization|(?:set-)?cookie|passw(?:or)?d|passphrase|private[_-]?key|{_NAMES}", re.IGNORECASE
-).fullmatch
-_NAMED_ANCHORS: Final = (b"authorization", b"cookie", b"passw", b"passphrase", b"key", b"token", b"secret")
-_OPAQUE: Final = frozenset(("signature", "encrypted_content", "encrypted_index", "encrypted_stdout"))
-_BINARY: Final = ("base64", "redacted_thinking")
 _MARKED: Final = "[redacted: "
-_NAMED: Final = "named_secret"
 _PASSES: Final = 16  # over a text; after these all of it is taken out
 
 
 def marker(name: str) -> str:
     """What stands in the place of a secret of the kind `name`."""
     return f"{_MARKED}{name}]"
+
+
+def is_marked(text: str) -> bool:
+    """Whether something may have been taken out of a text."""
+    return _MARKED in text
+
+
+@attrs.frozen
+class Found:
+    """A secret in a text, from `start` to before `end`; what told that it is one, from `first` to before `last`."""
+
+    start: int
+    end: int
+    name: str
+    first: int
+    last: int
 
 
 def _compiled(own: Mapping[str, str | re.Pattern[str]]) -> dict[str, re.Pattern[str]]:
@@ -143,12 +51,18 @@ def _compiled(own: Mapping[str, str | re.Pattern[str]]) -> dict[str, re.Pattern[
 
 @attrs.frozen(kw_only=True)
 class Secrets:
-    """Which secrets are taken out of contents before these are kept.
+    """Which secrets are taken out of what is kept: of contents, and of the names and ids that a record has.
 
-    own: patterns by names of your own, as regular expressions: the first group is the secret, or the whole match.
-    known: whether those in `KNOWN` are looked for too (API keys, tokens, headers, private keys …), and what stands
-    under a name such as "password" or "authorization".
-    Raises UsageError for a pattern that is none, or that matches nothing at all or what takes a secret's place.
+    own: patterns by names of your own, as regular expressions: the first group is the secret, or the whole match. Each
+    is tried on every text that is kept, and Python sets them no time limit: let no repetition stand within another
+    (or make the inner one possessive, `a++`), or a text can be made that holds up the run.
+    known: whether those in `looplatch.states.patterns.KNOWN` are looked for too (API keys, tokens, headers, private
+    keys …), and what stands under a name such as "password" or "authorization".
+
+    A secret is found where it is spelled as it is, in one text. Not found is what is written in another way (in
+    base64, percent-encoded, as `\\u0041` in a text that is JSON itself), and what is spelled over several texts.
+    Raises UsageError for a pattern that is none, or that matches nothing at all, what takes a secret's place, or words
+    of the API such as "tool_use".
     """
 
     own: Mapping[str, re.Pattern[str]] = attrs.field(factory=dict[str, re.Pattern[str]], converter=_compiled)
@@ -161,6 +75,11 @@ class Secrets:
             if regex.search("") or regex.search(marker(name)):
                 problem = f"the pattern {name!r} also matches nothing, or what stands in the place of a secret"
                 raise UsageError("secrets", problem, "Make it match secrets only")
+            if word := next((word for word in WORDS if regex.search(word)), None):
+                problem = f"the pattern {name!r} also matches {word!r}, which no request and no log is without"
+                raise UsageError("secrets", problem, "Make it match secrets only")
+        if told := [place for place, name in enumerate(self.own, 1) if self.found(name)]:
+            raise UsageError("secrets", f"the name of pattern {told[0]} is a secret itself", "Give it another name")
 
     @cached_property
     def _patterns(self) -> tuple[Pattern, ...]:
@@ -179,40 +98,69 @@ class Secrets:
         return {"known": KNOWN_VERSION if self.known else None, "own": digests}
 
     def may_be_in(self, encoded: bytes) -> bool:
-        """Whether the JSON text `encoded` is worth a closer look."""
-        if self.own:
-            return True
-        if not self.known:
-            return False
-        lowered = encoded.lower()
-        for rare, anchors in _ANCHORS:
-            if rare in lowered:
-                for anchor in anchors:
-                    if anchor in lowered and (anchor not in _in_names_bytes or _in_names_bytes[anchor](lowered)):
-                        return True
-        return False
+        """Whether a text, or the JSON text of a value, is worth a closer look."""
+        return bool(self.own) or (self.known and may_be_in(encoded))
 
     def taken_out(self, value: object) -> tuple[Any, tuple[str, ...]]:
-        """A copy of `value` without secrets, and the kinds of those that were in it."""
+        """A copy of any JSON value without secrets, and the kinds of those that were in it."""
+        return self._taken_out(value, None)
+
+    def taken_out_of_block(self, block: object) -> tuple[Any, tuple[str, ...]]:
+        """The same for a content block of the API, of which what only the API can read stays as it is.
+
+        That are signatures, encrypted texts and the data of pictures, at the places that the API has for them; fields
+        of that name anywhere else, as in the input of a tool, are none.
+        """
+        return self._taken_out(block, "content")
+
+    def with_those_of(self, other: "Secrets") -> "Secrets":
+        """What is looked for here, and what is looked for there: of patterns of one name, the other's gets another."""
+        own = dict(self.own)
+        for name, regex in other.own.items():
+            names = (name, *(f"{name[:36]}-{number}" for number in range(2, 100)))
+            own[next(one for one in names if own.get(one, regex) == regex)] = regex
+        return Secrets(own=own, known=self.known or other.known)
+
+    def found(self, text: str) -> list[Found]:
+        """The secrets in a text, in order; of those that overlap, one for all."""
+        merged: list[Found] = []
+        for one in sorted(self._found(text), key=lambda one: one.start):
+            if merged and one.start < merged[-1].end:
+                merged[-1] = _both(merged[-1], one)
+            else:
+                merged.append(one)
+        return merged
+
+    def _found(self, text: str) -> Iterator[Found]:
+        lowered = text.lower()
+        for pattern in self._patterns:
+            if not pattern.may_match(lowered):
+                continue
+            for match in pattern.regex.finditer(text):
+                start, end = match.span(1) if match.re.groups and match.group(1) is not None else match.span()
+                if start < end:  # nothing is no secret
+                    yield Found(start, end, pattern.name, min(start, match.start()), max(end, match.end()))
+
+    def _taken_out(self, value: object, place: Place) -> tuple[Any, tuple[str, ...]]:
         found: dict[str, None] = {}
         whole: list[Any] = [value]
-        left: list[tuple[Any, bool]] = [(whole, False)]  # and whether a telling name is above it
+        left: list[tuple[Any, bool, Place]] = [(whole, False, place)]  # and whether a telling name is above it
         while left:
-            outer, told = left.pop()
+            outer, told, place = left.pop()
             named = _is_object(outer)
             if named:
                 self._clean_names(outer, found)
-            places: list[Any] = list(outer) if named else list(range(len(outer)))
-            for place in places:
-                inner: Any = outer[place]
-                telling = told or (named and self.known and _is_named(place) is not None)
+            keys: list[Any] = list(outer) if named else list(range(len(outer)))
+            for key in keys:
+                inner: Any = outer[key]
+                telling = told or (named and self.known and is_named(key) is not None)
                 if _is_object(inner) or _is_list(inner):
-                    outer[place] = own = dict(inner) if _is_object(inner) else list(inner)
-                    left.append((own, telling))
+                    outer[key] = own = dict(inner) if _is_object(inner) else list(inner)
+                    left.append((own, telling, inner_place(place, outer, key) if named else place))
                 elif telling:
-                    outer[place] = _stand_in(inner, found)
-                elif isinstance(inner, str) and not _is_opaque(outer, place):
-                    outer[place] = self._clean(inner, found)
+                    outer[key] = _stand_in(inner, found)
+                elif isinstance(inner, str) and not (named and is_opaque(place, outer, key)):
+                    outer[key] = self._clean(inner, found)
         return whole[0], tuple(found)
 
     def _clean_names(self, held: dict[str, Any], found: dict[str, None]) -> None:
@@ -222,13 +170,11 @@ class Secrets:
             return
         inner = list(held.items())
         held.clear()
-        times: dict[str, int] = {}
         taken = {name for name, own in clean.items() if name == own}
         for name, value in inner:
             own = clean[name]
             while own != name and own in taken:
-                times[clean[name]] = number = times.get(clean[name], 1) + 1
-                own = f"{clean[name]} {number}"
+                own += marker(next(reversed(found)))  # nothing else is sure to be none itself
             taken.add(own)
             held[own] = value
 
@@ -244,23 +190,28 @@ class Secrets:
         return marker(next(reversed(found)))  # so many, one behind the other, are put there to go on for ever
 
     def _clean_piece(self, text: str, found: dict[str, None]) -> str:
-        lowered = text.lower()
-        for pattern in self._patterns:
-            if not pattern.may_match(lowered):
-                continue
-            text, times = pattern.regex.subn(partial(_replaced, pattern.name), text)
-            if times:
-                found[pattern.name] = None
-                lowered = text.lower()
-        return text
+        """All patterns are tried on the text as it is: what one takes out may be a part of what another one finds."""
+        pieces: list[str] = []
+        done = 0
+        for one in self.found(text):
+            pieces += (text[done : one.start], marker(one.name))
+            done = one.end
+            found[one.name] = None
+        return "".join((*pieces, text[done:])) if pieces else text
+
+
+def _both(one: Found, other: Found) -> Found:
+    """Two secrets that overlap, under the name of the longer one; of two that are as long, the first that was found."""
+    name = other.name if other.end - other.start > one.end - one.start else one.name
+    return Found(one.start, max(one.end, other.end), name, min(one.first, other.first), max(one.last, other.last))
 
 
 def _stand_in(value: object, found: dict[str, None]) -> object:
     """What a text or a number is replaced by because of the name that it has."""
-    if value is None or isinstance(value, bool) or value in ("", marker(_NAMED)):
+    if value is None or isinstance(value, bool) or value in ("", marker(NAMED)):
         return value
-    found[_NAMED] = None
-    return marker(_NAMED)
+    found[NAMED] = None
+    return marker(NAMED)
 
 
 def _is_object(value: Any) -> bool:
@@ -270,36 +221,6 @@ def _is_object(value: Any) -> bool:
 def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple)
 
-
-def _is_opaque(outer: Any, place: Any) -> bool:
-    """Whether a text is not for people, and would be worth nothing if it were changed."""
-    if not isinstance(outer, dict):
-        return False
-    return place in _OPAQUE or (place == "data" and cast("dict[str, Any]", outer).get("type") in _BINARY)
-
-
-def _replaced(name: str, match: re.Match[str]) -> str:
-    if not match.re.groups or match.group(1) is None:
-        return marker(name)
-    start, end = match.start(1) - match.start(), match.end(1) - match.start()
-    return match.group()[:start] + marker(name) + match.group()[end:]
-
-
-_ALL_ANCHORS: Final = {anchor.encode() for pattern in KNOWN for anchor in pattern.anchors or ()} | {*_NAMED_ANCHORS}
-_RAREST_FIRST: Final = b"jxz_/-.wkb"
-
-
-def _by_rare() -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
-    """All anchors but those that another one finds, by a character that they have: one is found in no time."""
-    groups: dict[bytes, list[bytes]] = {}
-    for one in sorted(_ALL_ANCHORS):
-        if not any(other in one for other in _ALL_ANCHORS - {one} if other.decode() not in _IN_NAMES):
-            rare = next((place for place in _RAREST_FIRST if place in one), one[0])
-            groups.setdefault(bytes((rare,)), []).append(one)
-    return tuple((rare, tuple(anchors)) for rare, anchors in groups.items())
-
-
-_ANCHORS: Final = _by_rare()
 
 SECRETS: Final = Secrets()
 """What is taken out by default."""

@@ -9,8 +9,8 @@ import pytest
 
 from looplatch import verify
 from looplatch.states import events as on
+from looplatch.states.patterns import KNOWN_VERSION
 from looplatch.states.record import commitment
-from looplatch.states.secrets import KNOWN_VERSION
 from looplatch.states.verify.findings import Report
 from looplatch.states.verify.invariants import ELSEWHERE, INVARIANTS
 from looplatch.states.verify.log import verify_lines

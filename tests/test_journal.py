@@ -8,7 +8,7 @@ import pytest
 
 from looplatch import Log, read
 from looplatch.audit import MemoryLog
-from looplatch.journal import Journal, named
+from looplatch.journal import Journal
 from looplatch.states.events import ModelFailed, ModelResponded
 from looplatch.states.record import MAX_INT, Kind, Record
 from looplatch.states.state import State
@@ -191,10 +191,11 @@ def test_a_log_on_disk_is_the_log_of_the_run(tmp_path: Any) -> None:
 
 
 def test_names_from_outside_are_bounded_and_have_no_half_pairs() -> None:
-    assert named("a" * 1_000) == "a" * 256
-    assert named("a\ud83a") == "a\ufffd"
-    assert named("\ud83d\ude00") == "\U0001f600"
-    assert named("a" * 255 + "\ud83d\ude00") == "a" * 255 + "\ufffd"
+    name_of = a_journal().name_of
+    assert name_of("a" * 1_000) == "a" * 256
+    assert name_of("a\ud83a") == "a\ufffd"
+    assert name_of("\ud83d\ude00") == "\U0001f600"
+    assert name_of("a" * 255 + "\ud83d\ude00") == "a" * 255 + "\U0001f600"
 
 
 @pytest.mark.parametrize(

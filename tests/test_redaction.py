@@ -11,8 +11,8 @@ from looplatch import Tool, UsageError
 from looplatch.audit import AuditLog, JsonlLog, LogInUse, MemoryLog, Secrets, SqliteLog, read, redact
 from looplatch.cli import main
 from looplatch.recovery.resume.lost import ContentRemoved
+from looplatch.states.patterns import KNOWN_VERSION
 from looplatch.states.record import Kind
-from looplatch.states.secrets import KNOWN_VERSION
 from looplatch.states.verify.log import verify_lines
 from looplatch.testing import FakeClock, ScriptedAPI, reply, tool_use
 from tests.playing import ANYTHING, MODEL, played, scripted

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from looplatch.audit import SECRETS, Secrets
 from looplatch.states.errors import UsageError
-from looplatch.states.secrets import KNOWN, Pattern
+from looplatch.states.patterns import KNOWN, Pattern
 
 # Each as a person would come across it; every one of them is made up. Split, so that no scanner takes them for real.
 FOUND = {
@@ -69,12 +69,59 @@ def test_what_stands_under_a_telling_name_is_one() -> None:
     assert given["headers"] == {"Authorization": "tell no one", "Accept": "text"}
 
 
-def test_what_is_opaque_is_left_alone() -> None:
-    secret = FOUND["aws_access_key"]
-    block = {"type": "thinking", "thinking": "so", "signature": secret}
-    image = {"type": "image", "source": {"type": "base64", "data": secret}}
-    assert SECRETS.taken_out([block, image]) == ([block, image], ())
-    assert SECRETS.taken_out({"data": secret})[1] == ("aws_access_key",)
+KEY = FOUND["aws_access_key"]
+CITED = {"type": "web_search_result_location", "encrypted_index": KEY, "cited_text": "so"}
+PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": KEY}}
+OUTPUT = {"type": "encrypted_code_execution_result", "encrypted_stdout": KEY}
+OPAQUE = [
+    {"type": "thinking", "thinking": "so", "signature": KEY},
+    {"type": "redacted_thinking", "data": KEY},
+    PICTURE,
+    {
+        "type": "document",
+        "source": {"type": "content", "content": [PICTURE]},
+    },
+    {"type": "tool_result", "content": [PICTURE]},
+    {"type": "text", "text": "so", "citations": [CITED]},
+    {"type": "web_search_tool_result", "content": [{"type": "web_search_result", "encrypted_content": KEY}]},
+    {
+        "type": "code_execution_tool_result",
+        "content": {"type": "encrypted_code_execution_result", "encrypted_stdout": KEY},
+    },
+    {"type": "compaction", "content": "so", "signature": KEY, "encrypted_content": KEY},
+    {"type": "advisor_tool_result", "content": {"type": "advisor_redacted_result", "encrypted_content": KEY}},
+]
+
+
+@pytest.mark.parametrize("block", OPAQUE, ids=lambda block: block["type"])
+def test_what_only_the_api_can_read_is_left_alone(block: dict[str, object]) -> None:
+    assert SECRETS.taken_out_of_block(block) == (block, ())
+    assert KEY not in str(SECRETS.taken_out(block)[0])
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        *({"type": "tool_use", "id": "t", "name": "x", "input": inner} for inner in OPAQUE),
+        *({"type": "server_tool_use", "id": "t", "name": "x", "input": {"content": [inner]}} for inner in OPAQUE),
+        *({"type": "tool_result", "tool_use_id": "t", "content": [inner]} for inner in OPAQUE[:2]),
+        {"type": "tool_use", "id": "t", "name": "x", "input": {"signature": KEY, "encrypted_content": KEY}},
+        {"type": "tool_use", "id": "t", "name": "x", "input": {"type": "base64", "data": KEY}},
+        {"type": "text", "text": "so", "signature": KEY, "data": KEY},
+        {"type": "thinking", "thinking": "so", "data": KEY},
+        {"type": "base64", "data": KEY},
+        {"type": "image", "source": {"type": "text", "data": KEY}},
+        {"type": "unknown", "source": {"type": "url", "url": f"https://example.org/{KEY}"}},
+        {"type": ["thinking"], "signature": KEY},
+        {"signature": KEY},
+        [{"signature": KEY, "type": "text"}],
+    ],
+    ids=str,
+)
+def test_a_field_of_that_name_elsewhere_is_searched(block: object) -> None:
+    clean, kinds = SECRETS.taken_out_of_block(block)
+    assert kinds == ("aws_access_key",)
+    assert KEY not in str(clean)
 
 
 def test_own_patterns_take_out_their_group() -> None:
@@ -87,7 +134,17 @@ def test_own_patterns_take_out_their_group() -> None:
 
 
 @pytest.mark.parametrize(
-    "own", [{"all": ".*"}, {"any": r"\w+"}, {"A b": "x"}, {"open": "(x"}], ids=lambda own: next(iter(own))
+    "own",
+    [
+        {"all": ".*"},
+        {"any": r"\w+"},
+        {"A b": "x"},
+        {"open": "(x"},
+        {"joined": "[a-z]+_[a-z]+"},
+        {"reason": "^end_turn$"},
+        {"glpat-" + "abcdefghij0123456789": "x"},
+    ],
+    ids=lambda own: next(iter(own))[:6],
 )
 def test_patterns_that_would_take_all_are_refused(own: dict[str, str]) -> None:
     with pytest.raises(UsageError, match="secrets"):
@@ -185,11 +242,11 @@ def test_secrets_one_behind_the_other_are_taken_out_in_a_few_passes() -> None:
 
 def test_names_that_are_secrets_are_taken_out_and_nothing_with_them() -> None:
     one, other, third = (FOUND["anthropic_key"] + str(n) for n in range(3))
-    given = {"a": 0, one: 1, "[redacted: anthropic_key] 2": 2, other: {third: [one]}}
-    clean, kinds = SECRETS.taken_out(given)
     mark = "[redacted: anthropic_key]"
-    assert clean == {"a": 0, mark: 1, f"{mark} 2": 2, f"{mark} 3": {mark: [mark]}}
-    assert list(clean) == ["a", mark, f"{mark} 2", f"{mark} 3"]
+    given = {"a": 0, one: 1, mark * 2: 2, other: {third: [one]}}
+    clean, kinds = SECRETS.taken_out(given)
+    assert clean == {"a": 0, mark: 1, mark * 2: 2, mark * 3: {mark: [mark]}}
+    assert list(clean) == ["a", mark, mark * 2, mark * 3]
     assert kinds == ("anthropic_key",)
     assert SECRETS.taken_out(clean) == (clean, ())
 
@@ -216,3 +273,56 @@ def test_all_that_stands_below_a_telling_name_is_taken_out() -> None:
 
 def test_what_only_looks_like_a_mark_hides_nothing() -> None:
     assert "sk-ant" not in SECRETS.taken_out("[redacted: sk-ant-api03-0123456789abcdef]")[0]
+
+
+def test_of_secrets_that_overlap_nothing_is_left() -> None:
+    """Whatever another pattern finds in the middle of one: it was looked for in the text as it came."""
+    secrets = Secrets(own={"digits": r"\d{6}", "word": "zzz+"})
+    assert secrets.taken_out(f"a {FOUND['anthropic_key']} b") == ("a [redacted: anthropic_key] b", ("anthropic_key",))
+    assert secrets.taken_out("123456zzz, zz123456zzzz") == (
+        "[redacted: digits][redacted: word], zz[redacted: digits][redacted: word]",
+        ("digits", "word"),
+    )
+    both = Secrets(own={"short": "bcd", "long": "cdefg", "more": "gh"}, known=False)
+    assert both.taken_out("abcdefghi") == ("a[redacted: long]i", ("long",))
+    assert both.taken_out("abcdefg ghi") == ("a[redacted: long] [redacted: more]i", ("long", "more"))
+
+
+@pytest.mark.parametrize(
+    ("regex", "text", "clean"),
+    [
+        ("(?=z)", "a zebra", "a zebra"),  # matches, and nothing
+        ("(?<=%)", "%", "%"),
+        ("(x*)%", "a % x%", "a % [redacted: own]%"),
+        (r"code=(?=(\d+))", "code=123 123", "code=[redacted: own] 123"),  # the secret is behind the match
+        (r"(?<=code )(\d+)|key(\d)", "code 123 key4", "code [redacted: own] [redacted: own]"),
+        (r"\d{3}", "a123b456789", "a[redacted: own]b[redacted: own][redacted: own]"),
+    ],
+)
+def test_patterns_of_any_form_take_out_what_they_name(regex: str, text: str, clean: str) -> None:
+    secrets = Secrets(own={"own": regex}, known=False)
+    assert secrets.taken_out(text)[0] == clean
+    assert secrets.taken_out(clean) == (clean, ())
+
+
+def test_names_stay_apart_whatever_is_looked_for() -> None:
+    numbers = {str(number): number for number in range(100, 250)}
+    clean, _ = Secrets(own={"digits": r"\d{3}"}, known=False).taken_out(numbers)
+    assert clean == {"[redacted: digits]" * (number - 99): number for number in range(100, 250)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'{"body": "{\"api_key\": \"abcdef0123456789abcdef\"}"}',
+        r'{"url": "https:\/\/me:hunter22@example.org\/x"}',
+        r"{\"authorization\": \"Basic dXNlcjpwYXNzd29yZA==\"}",
+        r'{"access_token": "abcdef\/0123456789\/abcdef"}',
+    ],
+)
+def test_json_within_a_text_is_searched(text: str) -> None:
+    clean, kinds = SECRETS.taken_out(text)
+    assert len(kinds) == 1
+    assert not re.search("abcdef|hunter22|dXNl", clean)
+    assert clean.count('"') == text.count('"')
+    assert SECRETS.may_be_in(json.dumps(text).encode())

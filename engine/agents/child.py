@@ -120,9 +120,16 @@ def _resumed(plan: Plan, parent: Parentage, past: Past, log: Log) -> Run:
 
 
 def _within(plan: Plan, parent: Parentage, limits: Limits) -> Plan:
-    """The child's plan as a part of its parent's: what it spends is counted, and its log lies beside the parent's."""
+    """The child's plan as a part of its parent's: what it spends is counted, and its log lies beside the parent's.
+
+    What must not stand in the parent's log must not stand in its own: the prompt comes from there, and its calls are
+    named there.
+    """
+    secrets, wanted = plan.secrets, parent.at.plan.secrets
+    secrets = secrets or wanted if secrets is None or wanted is None else secrets.with_those_of(wanted)
     pricer = plan.pricer or (parent.at.plan.pricer if parent.at.plan.limits.max_cost_usd is not None else None)
-    return attrs.evolve(plan, limits=limits, log_dir=None, pricer=pricer, signer=plan.signer or parent.at.plan.signer)
+    signer = plan.signer or parent.at.plan.signer
+    return attrs.evolve(plan, limits=limits, log_dir=None, pricer=pricer, signer=signer, secrets=secrets)
 
 
 def _least(*bounds: Any) -> Any:

@@ -5,7 +5,6 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from looplatch.journal import named
 from looplatch.ports import ModelRequest
 from looplatch.recovery.estimate import BYTES_PER_TOKEN, Estimate
 from looplatch.recovery.failure import Failure, ModelCallFailed, trouble_of
@@ -108,7 +107,7 @@ class Gauge:
         try:
             answer = await ask()
         except ModelCallFailed as error:
-            journal.ends(begin, named(error.failure.type), none)
+            journal.ends(begin, error.failure.type, none)
             return trouble_of(error.failure)
         except BaseException:
             journal.ends(begin, "interrupted", none)

@@ -6,7 +6,6 @@ from typing import Any
 import attrs
 
 from looplatch.encoding import encode
-from looplatch.journal import named
 from looplatch.model import Assembly
 from looplatch.model.reading import read_answer, text_of
 from looplatch.model.spending import spending
@@ -62,7 +61,7 @@ async def write_summary(
     try:
         text = text_of(assembly)
     except ModelCallFailed as error:
-        at.journal.summary_ends(begin, named(error.failure.type), spent, None)
+        at.journal.summary_ends(begin, error.failure.type, spent, None)
         raise NoSummary(error.failure, spent) from error
     at.journal.summary_ends(begin, "ok", spent, at.journal.keep_value(text))
     return Summary(text=text, spent=spent)
@@ -82,7 +81,7 @@ async def request_compaction(at: Workplace, messages: Sequence[Message], model: 
         failure = Failure(type="no_compaction", status=200, message="the block holds nothing", should_retry=False)
         at.journal.summary_ends(begin, failure.type, spent, None)
         raise NoSummary(failure, spent)
-    at.journal.summary_ends(begin, "ok", spent, at.journal.keep_value(block))
+    at.journal.summary_ends(begin, "ok", spent, at.journal.keep_block(block))
     return Compaction(block=block, spent=spent)
 
 
@@ -93,7 +92,7 @@ async def _answered(at: Workplace, begin: Record, request: ModelRequest, model: 
         await read_answer(at.plan.connect(), request, assembly)
     except ModelCallFailed as error:
         spent = spending(assembly.usage, model, at.plan.pricer)
-        at.journal.summary_ends(begin, named(error.failure.type), spent, None)
+        at.journal.summary_ends(begin, error.failure.type, spent, None)
         raise NoSummary(error.failure, spent) from error
     except BaseException:
         at.journal.summary_ends(begin, "interrupted", spending(assembly.usage, model, at.plan.pricer), None)

@@ -7,7 +7,6 @@ import attrs
 
 from looplatch.compressing.gauge import Gauge
 from looplatch.compressing.summary import Compaction, NoSummary, Summary, request_compaction, write_summary
-from looplatch.journal import named
 from looplatch.next_request import NextRequest
 from looplatch.recovery.compression.collapse import Span, summary_request
 from looplatch.recovery.compression.compact import compact, compact_signed, compacted_messages, compaction_request
@@ -125,9 +124,7 @@ class SummaryWriter:
         """The event that tells of a failed summary; it may be asked for again after `delay_ms`."""
         self._fail()
         transient = self._trouble(error) is TroubleKind.TRANSIENT
-        return on.SummaryFailed(
-            failure=named(error.failure.type), transient=transient, delay_ms=delay_ms, **error.spent
-        )
+        return on.SummaryFailed(failure=error.failure.type, transient=transient, delay_ms=delay_ms, **error.spent)
 
     def useless(self, spent: Mapping[str, int]) -> Event:
         """The event that tells of a summary that makes nothing shorter."""

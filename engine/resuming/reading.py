@@ -148,7 +148,7 @@ class Resumption:
                 given[under] = PastApproval(call=under, allowed=True)  # the run inside it goes on
         inside = [{"under": under, **one.fields()} for under, known in nested.items() for one in known.values()]
         return {
-            **versions(),
+            **versions(journal),
             "reads": reads_of(plan),
             "durability": journal.log.durability,
             "deadline_ms": None if deadline is None else int(deadline * 1000),

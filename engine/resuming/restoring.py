@@ -28,6 +28,7 @@ from looplatch.resuming.restored import RestoredAnswer
 from looplatch.states.event import Event
 from looplatch.states.events import ApprovalGiven, RunResumed
 from looplatch.states.level import Level
+from looplatch.states.secrets import is_marked
 from looplatch.states.state import FINAL, State
 from looplatch.stop_hooks import Said
 from looplatch.workplace import Pauses, Workplace
@@ -108,7 +109,7 @@ class Restoring:
                 fell_back=snapshot.fell_back,
                 untold=snapshot.unpaid,
                 said=self._said,
-                message_id=snapshot.message_id,
+                message_id=_whole(snapshot.message_id),
             )
         )
         if snapshot.terminal is None:
@@ -171,6 +172,11 @@ class Restoring:
         if isinstance(written, dict):  # of the API's own compaction a whole block is kept
             summary = Compaction(block=cast("dict[str, Any]", written), spent=spent)
         return KnownSummary(level=Level(past.level), summary=summary, sent=self._at.history.sent)
+
+
+def _whole(message_id: str | None) -> str | None:
+    """An id of the API's, to be sent to it; None where the record does not have all of it."""
+    return None if message_id is None or is_marked(message_id) else message_id
 
 
 @attrs.frozen

@@ -5,8 +5,9 @@ from typing import Any, Final
 import attrs
 import orjson
 
+from looplatch.states.patterns import KNOWN_VERSION
 from looplatch.states.record import SCHEMA
-from looplatch.states.secrets import KNOWN_VERSION, SECRETS, Secrets
+from looplatch.states.secrets import SECRETS, Secrets
 from looplatch.states.shapes import RECORDS
 from looplatch.states.verify.findings import Findings
 from looplatch.states.verify.shapes import shape_of
@@ -15,14 +16,15 @@ from looplatch.states.verify.values import is_object
 _REMEMBERED: Final = 10_000  # texts that were looked at
 _AT_ONCE: Final = 64
 _NUMBERS: Final = frozenset((int, bool, type(None)))
-# Numbers, hashes, and what the table or the schema allows no other value of.
+# Numbers, hashes, names of runs and their files, and what the table or the schema allows no other value of.
 _PINNED: Final = frozenset(
     (
         "v", "seq", "epoch", "ts", "mono_ns", "kind", "prev", "hash", "redacted", "source", "event", "target", "reason",
         "strategy", "terminal", "guards", "change", "idempotency_key", "count", "root", "signature", "signed_by",
         "effect", "class", "bytes", "op",
         "index", "role", "form", "commitment", "raw", "result", "input", "edited", "table", "system", "limits", "usage",
-        "sent", "history", "secrets", "full", "parent", "lost", "is_error", "access", "of",
+        "sent", "history", "secrets", "full", "parent", "lost", "is_error", "access", "of", "tools", "params", "child",
+        "pending", "message", "changed_contents", "was",
     )
 )  # fmt: skip
 
@@ -57,7 +59,7 @@ class Privacy:
         self._looked_for = attrs.evolve(given, known=given.known or known)
         own, ours = configured.get("own"), given.fields()["own"]
         for name, digest in own.items() if is_object(own) else ():
-            if ours.get(name) != digest:
+            if digest not in ours.values():
                 problem = f"the run takes out what the pattern {name!r} finds, and that one was not given"
                 self._findings.add("P1", problem, digest, ours.get(name, "none of this name"))
 
@@ -107,7 +109,7 @@ class Privacy:
         if secrets is None or not secrets.may_be_in(payload):
             return
         try:
-            _, kinds = secrets.taken_out(orjson.loads(payload))
+            _, kinds = secrets.taken_out_of_block(orjson.loads(payload))
         except orjson.JSONDecodeError:  # an integer that this parser does not take, or no JSON, which P2 tells
             return
         if kinds:
