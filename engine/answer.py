@@ -79,7 +79,7 @@ class Answer:
     @property
     def stop_name(self) -> str | None:
         """The stop reason as a record can hold it."""
-        return None if self.stop_reason is None else self._at.journal.name_of(self.stop_reason)
+        return None if self.stop_reason is None else self._at.journal.names.of(self.stop_reason)
 
     @property
     def cut_text(self) -> str:
@@ -161,9 +161,9 @@ class Answer:
         if done.sendable:
             kept = self._at.journal.keep(block)
             if call is not None and block["id"] != call.id:
-                kept.skeleton["model_id"] = self._at.journal.name_of(call.id)
+                kept.skeleton["model_id"] = self._at.journal.names.of(call.id)
             if call is not None and block["name"] != call.name:
-                kept.skeleton["model_name"] = self._at.journal.name_of(call.name)
+                kept.skeleton["model_name"] = self._at.journal.names.of(call.name)
             if call is not None and escapes_half_a_pair(call.raw):
                 # The history has the mended text, which can be sent; the log keeps what the model wrote as well.
                 kept.skeleton["raw"] = self._at.journal.keep_raw(call.raw, call.input).hex
@@ -232,7 +232,7 @@ class Answer:
         self._seal()
         return ModelFailed(
             trouble=trouble,
-            failure=self._at.journal.name_of(failure.type),
+            failure=self._at.journal.names.of(failure.type),
             status=failure.status,
             begun=len(self.calls.begun),
             **self.usage(),
@@ -252,11 +252,11 @@ class Answer:
             self._begin,
             outcome,
             {
-                "request_id": None if request_id is None else journal.name_of(request_id),
-                **told_of_answer(self._assembly, journal.name_of),
+                "request_id": None if request_id is None else journal.names.of(request_id),
+                **told_of_answer(self._assembly, journal.names.of),
                 "usage": usage,
                 "held": None if (held := self.held) is None else {"prompt": held.prompt, "output": held.output},
-                "error": told_of_failure(self.failure, journal.name_of),
+                "error": told_of_failure(self.failure, journal.names.of),
                 "trouble": None if self._trouble is None else str(self._trouble),
                 # What no other record names yet: whoever resumes the run has the whole answer then.
                 "blocks": [kept.skeleton for kept in self.calls.unnamed(max(self._kept, default=-1))],
@@ -279,7 +279,7 @@ class Answer:
         self.joined = True
         if not kept:
             return
-        history, assembly, name_of = self._at.history, self._assembly, self._at.journal.name_of
+        history, assembly, name_of = self._at.history, self._assembly, self._at.journal.names.of
         self._at.join(
             "assistant",
             kept,

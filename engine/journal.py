@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from looplatch.audit.protocol import AuditLog, Commitment, KeepsMany
-from looplatch.encoding import encode, mend_surrogates
+from looplatch.encoding import encode
 from looplatch.history import Rewrite
 from looplatch.kept import Kept
 from looplatch.machine import Move
+from looplatch.names import Names
 from looplatch.states.event import Event
 from looplatch.states.level import Level
 from looplatch.states.record import MAX_INT, Kind, Record
@@ -22,10 +23,7 @@ from looplatch.tools import Call, Outcome
 
 _CALLS: Final = frozenset(("tool_use", "server_tool_use", "mcp_tool_use"))
 NOTHING: Mapping[str, Any] = {}
-_LOOKED_AT = 4_096  # characters of it in which a secret is looked for
 _AT_ONCE = 32  # contents in which a secret is looked for together
-_NAME_LIMIT = 256  # characters of a name from outside that a record keeps
-_NAMES_KNOWN = 1_000  # names whose form in records is remembered: most come again and again
 _NO_SECRETS = Secrets(known=False)
 
 
@@ -38,7 +36,7 @@ class Journal:
     def __init__(self, log: AuditLog, secrets: Secrets | None = None) -> None:
         self.log = log
         self._secrets = _NO_SECRETS if secrets is None else secrets
-        self._names: dict[str, str] = {}  # as records have them, by what came from outside
+        self.names = Names(self._secrets)
         self._redacted: dict[str, list[str]] = {}  # what was taken out since the last record, by commitments
 
     # --- payloads
@@ -116,41 +114,19 @@ class Journal:
         return self.log.append(kind, self.told(fields) if self._redacted else fields)
 
     def _skeleton(self, block: dict[str, Any], kept: Commitment) -> dict[str, Any]:
-        kind = self.name_of(str(block.get("type")))
+        kind = self.names.of(str(block.get("type")))
         skeleton: dict[str, Any] = {"type": kind, "commitment": kept.hex, "bytes": kept.size}
         if kind == "tool_result":
             if isinstance(id_ := block.get("tool_use_id"), str):
-                skeleton["tool_use_id"] = self.name_of(id_)
+                skeleton["tool_use_id"] = self.names.of(id_)
                 skeleton["is_error"] = block.get("is_error") is True
         elif kind in _CALLS:
             id_, name = block.get("id"), block.get("name")
             if isinstance(id_, str) and isinstance(name, str):
-                skeleton |= {"id": self.name_of(id_), "name": self.name_of(name)}
+                skeleton |= {"id": self.names.of(id_), "name": self.names.of(name)}
                 if (caller := _caller(block)) is not None:
-                    skeleton["caller"] = self.name_of(caller)
+                    skeleton["caller"] = self.names.of(caller)
         return skeleton
-
-    def name_of(self, text: str) -> str:
-        """A name from outside as a record can hold it: without secrets or lone surrogates, and bounded."""
-        known = self._names.get(text)
-        if known is not None:
-            return known
-        name = self._clean(mend_surrogates(text[:_LOOKED_AT]))
-        if len(name) > _NAME_LIMIT:
-            name = self._clean(name[:_NAME_LIMIT])  # what is cut may look like a secret that has ended there
-        if len(text) <= _NAME_LIMIT:
-            if len(self._names) >= _NAMES_KNOWN:
-                self._names.clear()
-            self._names[text] = name
-        return name
-
-    def _clean(self, name: str) -> str:
-        return str(self._secrets.taken_out(name)[0]) if self._secrets.may_be_in(name.encode()) else name
-
-    def id_of(self, text: str) -> str:
-        """The id of a call, as it is; where a secret is in it, as a record can hold it."""
-        name = self.name_of(text)
-        return text if name == text or name == mend_surrogates(text[:_NAME_LIMIT]) else name
 
     # --- the run
 
@@ -225,7 +201,7 @@ class Journal:
         return self._begin(
             "model",
             {
-                "model": self.name_of(model),
+                "model": self.names.of(model),
                 "max_tokens": min(max_tokens, MAX_INT),
                 "attempt": attempt,
                 "sent": sent,
@@ -235,15 +211,15 @@ class Journal:
 
     def count_begins(self, model: str, sent: dict[str, Any]) -> Record:
         """The API is about to be asked how many tokens a request has."""
-        return self._begin("count", {"model": self.name_of(model), "sent": sent})
+        return self._begin("count", {"model": self.names.of(model), "sent": sent})
 
     def size_begins(self, model: str) -> Record:
         """The API is about to be asked how large the model's window is."""
-        return self._begin("size", {"model": self.name_of(model)})
+        return self._begin("size", {"model": self.names.of(model)})
 
     def note_begins(self, name: str, calls: Sequence[str]) -> Record:
         """A hook is about to be asked for a note of what the tools of a turn did; the run goes on beside it."""
-        return self._begin("note", {"name": self.name_of(name), "calls": [self.name_of(call) for call in calls]})
+        return self._begin("note", {"name": self.names.of(name), "calls": [self.names.of(call) for call in calls]})
 
     def tool_begins(
         self, call: Call, run: str, input_: str, blocks: Sequence[Kept], *, edited: str | None = None
@@ -252,7 +228,7 @@ class Journal:
         return self._begin(
             "tool",
             {
-                "name": self.name_of(call.name),
+                "name": self.names.of(call.name),
                 "tool_use_id": call.id,
                 "idempotency_key": f"{run}:{call.id}",
                 "access": "read" if call.read_only else "write",
@@ -300,7 +276,7 @@ class Journal:
 
         `by`: the model writes it, or the API, whose own compaction it is.
         """
-        fields: dict[str, Any] = {"model": self.name_of(model), "level": str(level), "by": by}
+        fields: dict[str, Any] = {"model": self.names.of(model), "level": str(level), "by": by}
         fields["max_tokens"] = min(max_tokens, MAX_INT)
         fields["span"] = None if span is None else list(span)
         return self._begin("summary", fields)
@@ -319,11 +295,11 @@ class Journal:
 
     def hook_begins(self, point: str, name: str) -> Record:
         """A hook is about to be asked. `point`: what it is for, as `Hooks` names it."""
-        return self._begin("hook", {"point": point, "name": self.name_of(name)})
+        return self._begin("hook", {"point": point, "name": self.names.of(name)})
 
     def ends(self, begin: Record, outcome: str, more: dict[str, Any] | None = None) -> Record:
         """The effect that `begin` began has ended."""
-        fields = {"effect": begin.seq, "class": begin["class"], "outcome": self.name_of(outcome), **(more or {})}
+        fields = {"effect": begin.seq, "class": begin["class"], "outcome": self.names.of(outcome), **(more or {})}
         return self._append(Kind.EFFECT_END, fields)
 
     def _written(self, begin: Record, outcome: str, spent: dict[str, int], text: Commitment | None) -> Record:
@@ -345,7 +321,7 @@ class Journal:
             return max(-MAX_INT, min(value, MAX_INT))
         if isinstance(value, list):
             return [self._plain(item) for item in cast("list[object]", value)]
-        return self.name_of(str(value))
+        return self.names.of(str(value))
 
     def _begin(self, class_: str, fields: dict[str, Any]) -> Record:
         return self._append(Kind.EFFECT_BEGIN, {"effect": self.log.head[0], "class": class_, **fields})

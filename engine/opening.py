@@ -149,7 +149,7 @@ def _with_own_names(at: Workplace, messages: Sequence[dict[str, Any]]) -> Iterab
     """The messages, in which no id or name of a call holds a secret: records have them, and they pair up."""
     calls = [block for block in _blocks(messages) if block.get("type") == "tool_use"]
     ids = dict.fromkeys(str(call["id"]) for call in calls)
-    id_of = at.journal.id_of
+    id_of = at.journal.names.id_of
     own_ids: dict[str, str] = {}
     for id_ in ids:
         if id_of(id_) != id_:
@@ -234,8 +234,8 @@ def _genesis(plan: Plan, opening: Opening, journal: Journal) -> dict[str, Any]:
 def versions(journal: Journal) -> dict[str, str]:
     """What writes a log, for its genesis and where another process goes on with it."""
     return {
-        "library": journal.name_of(f"looplatch {_version('looplatch')}"),
-        "sdk": journal.name_of(f"anthropic {_version('anthropic')}"),
+        "library": journal.names.of(f"looplatch {_version('looplatch')}"),
+        "sdk": journal.names.of(f"anthropic {_version('anthropic')}"),
     }
 
 

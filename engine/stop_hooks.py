@@ -35,7 +35,7 @@ async def ask_stop_hooks(
     """
     for place, hook in enumerate(at.plan.hooks.stop):
         name = hook_name(hook)
-        known = said[place][1] if place < len(said) and said[place][0] == at.journal.name_of(name) else None
+        known = said[place][1] if place < len(said) and said[place][0] == at.journal.names.of(name) else None
         match known or await _ask(at, hook, name, context, text):
             case Pass():
                 pass

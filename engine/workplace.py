@@ -66,14 +66,14 @@ class Workplace:
 
         Taken are those of the history and those in `taken`.
         """
-        own = self.history.own_id(self.journal.id_of(id_), taken)
+        own = self.history.own_id(self.journal.names.id_of(id_), taken)
         # What stands in the place of a secret may look like another one, once it is written as an id.
-        return own if self.journal.id_of(own) == own else self.history.own_id(_CALL, taken)
+        return own if self.journal.names.id_of(own) == own else self.history.own_id(_CALL, taken)
 
     def own_name(self, name: str) -> str:
         """The name that it has there: `name`, where that can be sent and holds no secret."""
-        own = own_name(self.journal.id_of(name))
-        return own if self.journal.id_of(own) == own else _CALL
+        own = own_name(self.journal.names.id_of(name))
+        return own if self.journal.names.id_of(own) == own else _CALL
 
     def join(self, role: str, kept: Sequence[Kept], *, form: str = "blocks", **more: Any) -> None:
         """Append a message to the history, and record it. `more`: further fields of the record."""

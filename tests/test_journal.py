@@ -191,7 +191,7 @@ def test_a_log_on_disk_is_the_log_of_the_run(tmp_path: Any) -> None:
 
 
 def test_names_from_outside_are_bounded_and_have_no_half_pairs() -> None:
-    name_of = a_journal().name_of
+    name_of = a_journal().names.of
     assert name_of("a" * 1_000) == "a" * 256
     assert name_of("a\ud83a") == "a\ufffd"
     assert name_of("\ud83d\ude00") == "\U0001f600"
