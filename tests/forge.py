@@ -76,6 +76,9 @@ CLAIM: Fields = {
     "lost": {"records": 0, "payloads": 0},
     "changes": {},
     "approvals": [],
+    "reads": ["look"],
+    "secrets": None,
+    "changed_contents": [],
 }
 """What a new owner of a run says, where nothing has changed."""
 
@@ -116,6 +119,8 @@ class Forge:
                 durability="none",
                 payloads="digest",
                 parent=None,
+                reads=["look"],
+                secrets=None,
             )
 
     def add(self, kind: str, **fields: Any) -> Fields:
@@ -229,15 +234,20 @@ class Forge:
     def end(self, begun: Fields, outcome: str = "ok", **fields: Any) -> Fields:
         if begun.get("point") == "stop" and outcome in ("Block", "Halt"):
             fields = {"reason": hexed("why"), "bytes": 5, **fields}
+        elif begun.get("point") == "stop":
+            fields = {"reason": None, "bytes": 0, **fields}
         return self.add("effect_end", begun=begun, **{"class": begun["class"], "outcome": outcome}, **fields)
 
     def ask(self, max_tokens: int = 80) -> Fields:
-        return self.begin("model", model=self.model, max_tokens=max_tokens, attempt=self.context.attempts)
+        return self.begin("model", model=self.model, max_tokens=max_tokens, attempt=self.context.attempts, differs=None)
 
     def told(self, begun: Fields, stop_reason: str | None, tokens: int = 0, error: Fields | None = None) -> Fields:
         usage = {"input_tokens": tokens, "output_tokens": tokens}
+        usage |= dict.fromkeys(("cache_read_tokens", "cache_write_tokens", "cost_micro_usd"), 0)
         outcome = "ok" if error is None else error["type"]
+        error = None if error is None else {"measured": None, **error}
         more: Fields = {"request_id": None, "message_id": None, "stop_reason": stop_reason, "usage": usage}
+        more |= {"held": None, "cache_miss": None, "context_edits": []}
         more |= {"error": error, "trouble": None if error is None else "transient", "blocks": [], "unfinished": []}
         return self.end(begun, outcome, **more)
 
@@ -249,12 +259,13 @@ class Forge:
             idempotency_key=f"{RUN}:{name}",
             access=access,
             input=hexed(f"call {name}"),
+            edited=None,
             blocks=[],
         )
 
     def did(self, begun: Fields, *, is_error: bool = False) -> Fields:
         name = begun["tool_use_id"]
-        more = {"is_error": is_error, "result": hexed(f"result {name}"), "bytes": 7}
+        more = {"is_error": is_error, "result": hexed(f"result {name}"), "bytes": 7, "full": None, "abandoned": False}
         return self.end(begun, "failed" if is_error else "answered", **more)
 
     def seal(self, **fields: Any) -> Fields:

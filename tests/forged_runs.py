@@ -1,11 +1,13 @@
 """Right logs of small runs, made by the forge: what the tests of the verifier damage."""
 
 from looplatch.states import events as on
+from looplatch.states.context import TOTALS
+from looplatch.states.level import Level
 from looplatch.states.limits import Limits
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
 from looplatch.states.trouble import TroubleKind
-from tests.forge import Forge, call, result, text
+from tests.forge import Fields, Forge, call, hexed, result, text
 
 API_ERROR = {"type": "api_error", "status": None, "retry_after_ms": None}
 OVERLOADED = {"type": "overloaded_error", "status": 529, "retry_after_ms": 500}
@@ -94,10 +96,22 @@ def overflowing() -> Forge:
     return forge
 
 
+def written(forge: Forge, level: str, outcome: str = "ok", **more: object) -> Fields:
+    """A summary is asked for, and ends so."""
+    asked: Fields = {"model": "m", "level": level, "by": "model", "max_tokens": 10, "span": None, **more}
+    begun = forge.begin("summary", **asked)
+    told = {"result": hexed("summary"), "bytes": 9} if outcome == "ok" else {"result": None, "bytes": 0}
+    return forge.end(begun, outcome, usage=dict.fromkeys(TOTALS, 0), **told)
+
+
 def drained() -> Forge:
     """A staged summary is applied, and the run completes."""
-    forge = overflowing()
-    forge.send(on.TroubleNamed(trouble=TroubleKind.OVERFLOW, staged=1))
+    forge = begun()
+    forge.send(on.SummaryDue(level=Level.COLLAPSE, breaker_cooled=True))
+    written(forge, "collapse", span=[0, 1])
+    forge.send(on.CollapseStaged(span_tokens=50, summary_tokens=5))
+    forge.send(on.ContextReady(tokens=300, window=200))
+    forge.send(on.TroubleNamed(trouble=TroubleKind.OVERFLOW, staged=1, breaker_cooled=True))
     forge.send(on.ContextReady(tokens=100, window=200))
     return complete(forge)
 

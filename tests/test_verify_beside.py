@@ -30,15 +30,15 @@ def compressed(forge: Forge, level: Level = Level.SNIP) -> Forge:
     return complete(forge)
 
 
-def note(forge: Forge) -> Fields:
-    return forge.begin("note", name="notes", calls=["a", "b"])
+def note(forge: Forge, *calls: str) -> Fields:
+    return forge.begin("note", name="notes", calls=list(calls))
 
 
 def noted(pays: bool = True, ends: bool = True) -> Forge:
     """A note of a turn's tools is taken while the model is asked on."""
     forge = one_turn()
     forge.join("user", result("a"), result("b"))
-    taken = note(forge)
+    taken = note(forge, "a", "b")
     forge.send(on.ToolsAnswered(results=2))
     forge.send(on.ContextReady(tokens=100, window=200_000))
     asked = forge.ask()

@@ -147,6 +147,7 @@ def t7_other_result() -> Forge:
 def t8_name() -> Forge:
     forge = one_turn()
     forge.join("user", result("a"), result("b"))
+    forge.find(kind="genesis")["reads"] = ["look", "delete"]
     return altered(answered(forge, 2), forge.find(class_="tool"), name="delete")
 
 

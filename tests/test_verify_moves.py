@@ -155,7 +155,7 @@ def m8_terminal() -> Forge:
 
 def m8_entry() -> Forge:
     forge = drained()
-    return altered(forge, forge.find(event="ContextReady"), change={})
+    return altered(forge, forge.find(event="ContextReady"), change={"level": 0})
 
 
 def m8_other_trouble() -> Forge:
@@ -226,7 +226,7 @@ def m11_type() -> Forge:
     forge.join("assistant", {"type": "tool_use", "commitment": hexed("call a"), "bytes": 9, "id": "a", "name": "look"})
     moved = forge.send(on.ModelFailed(trouble=TroubleKind.TRANSIENT, failure="api_error", begun=1))
     moved["change"] = {"trouble": "transient", "sealed": 1}
-    told = {"type": "tool_result", "commitment": hexed("result a"), "bytes": 1, "tool_use_id": "a", "is_error": False}
+    told = {"type": "tool_result", "commitment": hexed("result a"), "bytes": 7, "tool_use_id": "a", "is_error": False}
     forge.join("user", told)
     return aborted(forge)
 

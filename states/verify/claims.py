@@ -89,18 +89,30 @@ class Edits:
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
         self._allowed = 0  # times that the hook said yes, and no edit is known to be its
+        self._asks = False  # the present process has a hook that is asked
+        self._may_begin = 0  # calls that it has allowed, and that have not begun
+        self.denied = False  # it has denied a call of the answer
         self._given: set[str] = set()  # calls that were approved while the run was awake
         self._inputs: dict[str, str | None] = {}  # what those had that were approved when the run was resumed
         self._known: dict[str, str | None] = {}  # what a call had when it began before
 
     def ask(self) -> None:
         """Another request is sent."""
-        self._allowed = 0
+        self._allowed = self._may_begin = 0
         self._known.clear()
+        self.denied = False
 
-    def allow(self) -> None:
-        """The hook that is asked before a tool begins has said yes."""
-        self._allowed += 1
+    def ask_hook(self) -> None:
+        """The hook is asked before a tool begins."""
+        self._asks = True
+
+    def end_hook(self, outcome: object) -> None:
+        """It has said what it said."""
+        if outcome == "Allow":
+            self._allowed += 1
+            self._may_begin += 1
+        elif outcome == "Deny":
+            self.denied = True
 
     def approve(self, calls: list[str]) -> None:
         """Someone has decided on calls that waited."""
@@ -108,6 +120,7 @@ class Edits:
 
     def claim(self, record: dict[str, Any]) -> None:
         """A new owner brings decisions along."""
+        self._asks, self._may_begin = False, 0
         approvals = record.get("approvals")
         for approval in approvals if is_list(approvals) else ():
             self._inputs[approval["call"]] = approval.get("input")
@@ -121,6 +134,10 @@ class Edits:
         else:
             wanted, right = None, edited is None or name in self._given or self._allowed > 0
             self._allowed -= edited is not None and name not in self._given
+            if self._asks and name not in self._given:
+                self._may_begin -= 1
+                if self._may_begin < 0 and right:
+                    self._findings.add("T7", f"{name} is carried out, and the hook has not allowed it", "Allow", None)
         self._known[name] = edited
         if not right:
             self._findings.add("T8", f"the input of {name} is edited, and nobody edited it so", wanted, edited)

@@ -248,16 +248,22 @@ class Effects:
         if self.running and target != source:
             self._check_left(source, target)
 
-    def check_begun(self, event: str, told: int, answer: Answers) -> None:
+    def check_begun(self, event: str, source: str, told: int, answer: Answers) -> None:
         """How many calls an answer had begun: all, and of an answer that is whole nothing is left to resume."""
         add = self._findings.add
-        if event == "RunResumed" and not self.unfinished:
+        if event == "RunResumed" and (not self.unfinished or source != _STREAM):
             if told:
                 add("M13", "no answer is unfinished of which calls had begun", 0, told)
         elif told < self.begun:
             add("M13", "more calls had begun than the event says", f"at least {self.begun}", told)
         elif told > self.begun and event != "RunResumed" and told > (most := answer.calls):
             add("M13", "fewer calls are in the answer than had begun", f"at most {most}", told)
+
+    def check_deadline(self, mono_ns: int) -> None:
+        """The deadline has passed."""
+        if self._deadline is None or mono_ns < self._deadline - GRACE_NS:
+            wanted = "no deadline" if self._deadline is None else f"from {self._deadline} ns on"
+            self._findings.add("C6", "the deadline is said to have passed", wanted, mono_ns)
 
     def _check_verdict(self, event: str, fields: dict[str, Any]) -> None:
         """The stop hooks were asked: the first that did not pass is the last that was asked, and decides."""

@@ -14,9 +14,9 @@ from looplatch.states.verify.turns import Part, Turns, parts_of
 
 _EDITED_FROM: Final = 3  # the first schema in which compression is one record; before, messages leave and join
 _FORMS: Final = ("text", "blocks")
-_ANSWERED: Final = "answered"
+_ANSWERED, _FAILED, _TIMED_OUT = "answered", "failed", "timed_out"
 _CAUSES: Final = {
-    access: (_ANSWERED, "failed", "invalid_input", "not_started", "timed_out", interrupted)
+    access: (_ANSWERED, _FAILED, "invalid_input", "not_started", _TIMED_OUT, interrupted)
     for access, interrupted in (("read", "interrupted_no_effect"), ("write", "interrupted_effect_unknown"))
 }
 
@@ -72,15 +72,21 @@ def _pack(entry: tuple[str, tuple[str, ...], tuple[Part, ...]]) -> bytes:
     return packed[:-1] + packed[-1:]  # a copy, which has no room to spare
 
 
+_ENDED_BY_ITSELF: Final = (_ANSWERED, _FAILED)  # only what a tool returned can be too long to be sent
+_ENDED_BY_OTHERS: Final = (_TIMED_OUT, "interrupted_no_effect", "interrupted_effect_unknown")
+_OF_A_RESULT: Final = frozenset(("result", "full", "abandoned"))
+
+
 @attrs.define
 class Ran:
-    """A call that was carried out in this turn. `failed`, `result`: of its end, None before that."""
+    """A call that was carried out in this turn. `failed`, `result`, `size`: of its end, None before that."""
 
     name: str
     input: str
     access: str
     failed: bool | None = None
     result: str | None = None
+    size: int | None = None
 
 
 class History:
@@ -88,7 +94,7 @@ class History:
 
     def __init__(self, findings: Findings) -> None:
         self.calls: list[str] = []  # of the answer that joined last, in order
-        self.results = 0  # tool_results since then, and how many of them are errors
+        self.answered: list[str] = []  # the calls that have tool_results since then, and how many are errors
         self.errors = 0
         self._findings = findings
         self._entries = Entries()
@@ -195,7 +201,8 @@ class History:
         self._doubted.clear()
         self.calls = []
         self._asked = {}
-        self.results = self.errors = 0
+        self.answered = []
+        self.errors = 0
 
     def check_named(self, named: Any, who: str) -> None:
         """The message records that `who` names, as a count and a digest, must be those that make the history."""
@@ -247,16 +254,25 @@ class History:
         ran = self._ran.get(name)
         if ran is None:
             return
-        if "is_error" not in record:  # an error that is no tool's own ended it, and the run with it
+        if "is_error" not in record:  # an error that is no tool's own ended it, and the run with it; or it waits
             ran.failed = True
+            if found := sorted(_OF_A_RESULT.intersection(record)):
+                self._findings.add("T7", f"{name} has no result, and more is said of that", "nothing", found)
             return
-        ran.failed, ran.result, outcome = record["is_error"], record["result"], record["outcome"]
+        ran.failed, ran.result, ran.size = record["is_error"], record["result"], record["bytes"]
+        outcome = record["outcome"]
         causes = _CAUSES.get(ran.access, _CAUSES["write"])
         if outcome not in causes:
             self._findings.add("T7", f"a {ran.access} that ran cannot end so", ", ".join(causes), outcome)
         elif ran.failed is not (outcome != _ANSWERED):
             wanted = f"is_error {outcome != _ANSWERED}"
             self._findings.add("T7", f"how {name} ended and its mark differ", f"{outcome}, {wanted}", ran.failed)
+        if ran.result is None:
+            self._findings.add("T7", f"{name} has no result", "a commitment", None)
+        if record["full"] is not None and outcome not in _ENDED_BY_ITSELF:
+            self._findings.add("T7", f"{name} has returned nothing that can be too long", None, record["full"])
+        if record["abandoned"] is not False and outcome not in _ENDED_BY_OTHERS:
+            self._findings.add("T7", f"{name} was not abandoned: it has ended", False, record["abandoned"])
 
     def _join_answer(self, blocks: list[dict[str, Any]]) -> None:
         for block in blocks:
@@ -274,7 +290,7 @@ class History:
 
     def _check_result(self, block: dict[str, Any]) -> None:
         name, failed = block["tool_use_id"], block["is_error"]
-        self.results += 1
+        self.answered.append(name)
         self.errors += failed is True
         ran = self._ran.get(name)
         add = self._findings.add
@@ -285,7 +301,8 @@ class History:
         elif ran is not None and ran.failed is not None:
             if ran.failed is not failed:
                 add("T7", f"the result of {name} is marked otherwise than the tool ended", ran.failed, failed)
-            elif ran.result is not None and ran.result != block["commitment"]:
-                add("T7", f"the result of {name} is not what the tool returned", ran.result, block["commitment"])
+            elif ran.result is not None and (ran.result != block["commitment"] or ran.size != block["bytes"]):
+                told = block["commitment"], block["bytes"]
+                add("T7", f"the result of {name} is not what the tool returned", (ran.result, ran.size), told)
         elif name in self._doubted and failed is not True:
             add("T7", f"how {name} ended is not known, and its result is no error", "is_error", failed)

@@ -17,20 +17,18 @@ from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
 from looplatch.states.verify.chain import Chain
 from looplatch.states.verify.children import Children, Lines, ParentLines, look_at_parent, no_children, no_parent
-from looplatch.states.verify.claims import Claims, Edits, check_genesis
+from looplatch.states.verify.claims import Claims, check_genesis
+from looplatch.states.verify.course import Course
 from looplatch.states.verify.effects import Effects
-from looplatch.states.verify.ends import Ends, is_retry
 from looplatch.states.verify.findings import Findings, Report, Status, Violation
 from looplatch.states.verify.history import History
 from looplatch.states.verify.moves import Moves
 from looplatch.states.verify.payloads import Kept, Source, Stored, nothing_stored
 from looplatch.states.verify.plan import plan_of
 from looplatch.states.verify.privacy import Privacy
-from looplatch.states.verify.requests import Requests
 from looplatch.states.verify.saying import Saying
 from looplatch.states.verify.shapes import Shapes
 from looplatch.states.verify.signatures import PublicKey, Signatures
-from looplatch.states.verify.sizes import SIZED, Sizes
 from looplatch.states.verify.tables import Past, Tables, no_past
 
 __all__ = ["Report", "Violation", "verify_lines"]
@@ -38,8 +36,6 @@ __all__ = ["Report", "Violation", "verify_lines"]
 _COMMITTING: Final = frozenset(("message", "effect_begin", "effect_end", "resumed"))
 _COMPRESSING: Final = frozenset((State.PREPARE, State.RECOVER))
 _STREAM: Final = str(State.STREAM)
-_ASKING: Final = frozenset(("summary", "count", "size"))
-_FOLLOWED: Final = frozenset(("model", "sleep", "hook"))  # effects of which an end decides what follows
 _MALFORMED: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, UsageError)
 
 
@@ -86,10 +82,7 @@ class _Verifier:
         self._moves = Moves(plan_of(table), self._findings)
         self._history = History(self._findings)
         self._effects: Effects | None = None
-        self._edits = Edits(self._findings)
-        self._ends = Ends(self._findings)
-        self._sizes = Sizes(self._findings)
-        self._requests = Requests(self._findings, self._sizes)
+        self._course = Course(self._findings)
         self._claims: Claims | None = None
         self._privacy = Privacy(self._findings, secrets)
         self._kept = Kept(self._findings, self._privacy, payloads, stored)
@@ -204,7 +197,7 @@ class _Verifier:
             self._signatures.begin(record)
             look_at_parent(self._findings, record, self._parent)
             self._claims = Claims(self._findings, record)
-            self._requests.configure(record)
+            self._course.configure(record)
             self._effects = Effects(self._findings, record["run"], record)
         except _MALFORMED as error:
             self._malformed(record, error)
@@ -224,9 +217,9 @@ class _Verifier:
         if not moves.started:
             return
         if history.changed:
-            self._sizes.rewrite()
+            self._course.sizes.rewrite()
         else:
-            self._sizes.grow()
+            self._course.sizes.grow()
             self._saying.check(record, moves.state, moves.context.reason)
 
     def _judge_end(self, record: dict[str, Any], effects: Effects) -> None:
@@ -235,19 +228,12 @@ class _Verifier:
         begun = effects.end(record)
         if begun is None:
             return
-        if begun.kind in _FOLLOWED:
-            self._ends.end(record, begun.kind, begun.point)
+        self._course.end(begun.kind, record, begun.point, begun.tool_use_id)
         if begun.tool_use_id is not None:
             self._history.end(begun.tool_use_id, record)
             self._children.end(begun.tool_use_id, record)
         elif begun.kind == "model":
             self._history.answers.end(record)
-        elif begun.kind == "count":
-            self._sizes.count(record)
-        elif begun.kind == "size":
-            self._sizes.ask(record)
-        elif begun.point == "before_tool" and record["outcome"] == "Allow":
-            self._edits.allow()
 
     def _judge_move(self, record: dict[str, Any], effects: Effects) -> None:
         if self._claims is not None:
@@ -255,29 +241,23 @@ class _Verifier:
             self._saying.take_up()
         if record["reason"] is not None:
             self._saying.go_on()
-        event, context = record["event"], vars(self._moves.context)
-        tried, fell_back = context["attempts"], context["fallback"]
-        fields = self._moves.move(record)
+        event, moves, context = record["event"], self._moves, vars(self._moves.context)
+        before = context["attempts"], context["fallback"]
+        fields = moves.move(record)
         if fields is None:
             return
-        if is_retry(event, fields):
-            self._ends.check_retry(tried, fell_back, fields)
-        self._ends.move(event, fields, external=self._moves.external)
-        if "begun" in fields and record["source"] == _STREAM:
-            effects.check_begun(event, fields["begun"], self._history.answers)
-        if event in SIZED:
-            cut = event == "ModelResponded" and fields["stop_reason"] in self._moves.decisions.cut
-            joins = not cut or fields["begun"] > 0
-            self._sizes.move(event, record["target"], fields, self._ends.model, joins=joins, fell_back=fell_back)
-        self._requests.move(event, record["target"], fields)
+        if "begun" in fields and (record["source"] == _STREAM or event == "RunResumed"):
+            effects.check_begun(event, record["source"], fields["begun"], self._history.answers)
+        cut = event == "ModelResponded" and fields["stop_reason"] in moves.decisions.cut
+        self._course.move(record, fields, before, self._history.calls, external=moves.external, cut=cut)
         effects.move(event, record["source"], record["target"], fields)
         if event == "ModelResponded":
             self._check_response(fields)
-        elif event == "ApprovalGiven":
-            self._edits.approve(fields["calls"])
+        elif event == "DeadlinePassed":
+            effects.check_deadline(record["mono_ns"])
         elif event == "ToolsAnswered":
             self._history.check_end("when all are answered")
-            told, counted = (fields["results"], fields["errors"]), (self._history.results, self._history.errors)
+            told, counted = (fields["results"], fields["errors"]), (len(self._history.answered), self._history.errors)
             if told != counted:
                 self._findings.add("T2", "the event counts other results than the history has", counted, told)
 
@@ -285,16 +265,13 @@ class _Verifier:
         """A new process owns the run: with the limits that it was resumed with, where they are others."""
         if self._claims is not None:
             self._claims.claim(record)
-        self._edits.claim(record)
+        self._course.claim(record)
         self._signatures.claim(record)
         if "secrets" in record:
             self._privacy.configure(record)
         self._saying.claim()
         effects.resume(record)
         self._history.resume()
-        self._ends.claim()
-        self._sizes.claim()
-        self._requests.claim(record)
         changes: dict[str, Any] = record.get("changes", {})
         if (limits := changes.get("limits")) is not None:
             self._moves.limit(limits["now"])
@@ -313,20 +290,17 @@ class _Verifier:
         if self._claims is not None:
             self._claims.check_taken_up(record["class"])
         kind, context = effects.begin(record, self._moves.state), vars(self._moves.context)
+        self._course.begin(kind, record, context)
         if kind == "model":
             tried = context["attempts"]
             if record["attempt"] != tried:
                 self._findings.add("C2", "the attempt is not what the counter says", tried, record["attempt"])
-            self._ends.begin()
-            self._requests.begin(record, context)
             self._history.check_sent(record["sent"])
-            self._edits.ask()
         elif kind == "tool":
             self._history.begin(record)
             self._children.begin(record)
-            self._edits.begin(record["tool_use_id"], record.get("edited"))
-        elif kind in _ASKING:
-            self._requests.ask(record, context)
+        elif kind == "note" and record["calls"] != (answered := self._history.answered):
+            self._findings.add("T2", "the note is of other calls than were answered", answered, record["calls"])
 
     def _judge_seal(self, record: dict[str, Any], effects: Effects) -> None:
         add, moves = self._findings.add, self._moves

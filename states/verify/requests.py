@@ -12,6 +12,7 @@ _STREAM: Final = str(State.STREAM)
 _NAME_LIMIT: Final = 256  # characters of a model's name that a request's record keeps
 _FALLBACK: Final = "fallback_model"  # why a retry is another request: another model is asked
 _LOWER_LIMIT: Final = "max_tokens"  # why it is: the answer may not be as long as was asked
+_MOST_TOKENS: Final = 64_000  # that an answer which was cut is ever asked for again with
 
 
 class Requests:
@@ -27,6 +28,7 @@ class Requests:
         self._model = ""  # the run's own
         self._others: dict[str, str] = {}
         self._last: tuple[Any, int, str] | None = None  # the request before: what it sent, its limit, its model
+        self._learned = 0  # how much was known of the model then
         self._retries = False  # the next request is the last one again
         self._same = False  # in every way, but for a lower limit
         self._fell_back = self._may_differ = False  # the fallback model was named; the next retry goes to it first
@@ -55,6 +57,7 @@ class Requests:
             if differs != wanted:
                 add("E5", "the retry differs otherwise than it says", wanted, differs)
         self._last = (sent, limit, model)
+        self._learned = self._sizes.learned
         self._retries = False
 
     def ask(self, record: dict[str, Any], context: Mapping[str, Any]) -> None:
@@ -88,11 +91,20 @@ class Requests:
 
     def move(self, event: str, target: str, fields: dict[str, Any]) -> None:
         """A move was made."""
-        if event == "TroubleNamed" and fields["fallback"] and not self._fell_back:
-            self._fell_back = self._may_differ = True  # thinking that is bound to the other model goes
+        if event == "TroubleNamed":
+            if fields["fallback"] and not self._fell_back:
+                self._fell_back = self._may_differ = True  # thinking that is bound to the other model goes
+            if fields["output_limit"]:
+                self._check_escalation(fields["output_limit"])
         elif event == "BackoffElapsed":
             self._retries = target == _STREAM
             self._same, self._may_differ = not self._may_differ, False
+
+    def _check_escalation(self, limit: int) -> None:
+        """A higher limit than that of the answer that was cut, within what is ever asked for."""
+        least = self._last[1] + 1 if self._last is not None and self._learned == self._sizes.learned else 1
+        if not least <= limit <= _MOST_TOKENS:
+            self._findings.add("M8", "an answer may not be so long", f"0, or {least} to {_MOST_TOKENS}", limit)
 
     def claim(self, record: dict[str, Any]) -> None:
         """A new process, which may have been given other models and another max_tokens."""
