@@ -9,9 +9,11 @@ from typing import Final
 
 from looplatch.audit.children import parent_files
 from looplatch.audit.log import Log
+from looplatch.audit.payloads import FilePayloads
 from looplatch.audit.places import place_of
 from looplatch.audit.protocol import AuditLog
 from looplatch.audit.reader import parsed_run
+from looplatch.audit.segments import SegmentPayloads
 from looplatch.audit.signing import public_key
 from looplatch.expecting import Checkpoint, Watch, with_violation
 from looplatch.states.errors import LooplatchError
@@ -73,7 +75,11 @@ def verify(
             children = _children(log.file, log.child_logs)
         else:
             lines, children = watch.passing(log.lines()), _children(log.file, log.children)
-        report = judge(lines, children=children, payloads=log.payloads.find, stored=log.payloads.commitments)
+        absent, kept = (), log.payloads
+        report = judge(lines, children=children, payloads=kept.find, stored=kept.commitments)
+    for one in kept.strange() if not absent and isinstance(kept, FilePayloads | SegmentPayloads) else ():
+        problem = f"{one.file.name} has a line that keeps nothing"
+        report = with_violation(report, "P2", problem, "a payload", f"line {one.line}: {one.problem}", line=1)
     return watch.compared(report)
 
 

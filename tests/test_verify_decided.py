@@ -85,12 +85,12 @@ def ended(outcome: str = "answered", **fields: object) -> Forge:
     return answered(forge, 2, int(failed))
 
 
-def summary(outcome: str, failure: str, **fields: Any) -> Forge:
+def summary(outcome: str, failure: str, *, transient: bool = False, delay_ms: int = 0) -> Forge:
     """A summary of the whole is due, ends so, and fails."""
     forge = begun()
     forge.send(on.SummaryDue(level=Level.COMPACT, breaker_cooled=True))
     written(forge, "compact", outcome)
-    forge.send(on.SummaryFailed(**{"failure": failure, "transient": False, **fields}))
+    forge.send(on.SummaryFailed(failure=failure, transient=transient, delay_ms=delay_ms))
     forge.send(on.ContextReady(tokens=100, window=200_000))
     return complete(forge)
 

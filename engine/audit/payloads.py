@@ -8,9 +8,10 @@ be blanked where it stands: `null` for salt and payload, and spaces up to the ol
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+
+import attrs
 
 from looplatch.audit.disk import Disk
 from looplatch.audit.protocol import PayloadSource
@@ -19,9 +20,13 @@ from looplatch.states.errors import UsageError
 _LINE: Final = re.compile(
     rb'\{"commitment":"(?P<commitment>[0-9a-f]{64})","salt":"(?P<salt>[0-9a-f]{32})","payload":(?P<payload>.*)\}\n'
 )
+_BLANKED: Final = re.compile(rb'\{"commitment":"[0-9a-f]{64}","salt":null,"payload":null\} *\n')
+_BEGINNING: Final = b'{"commitment":"'
+_MOST_STRANGE: Final = 100  # lines of a file that are told
 _SHORTEST: Final = len(b'{"commitment":"","salt":"","payload":}\n') + 64 + 32
 _BLANK: Final = b'{"commitment":"%b","salt":null,"payload":null}'
 SUFFIX: Final = ".payloads"
+SECOND: Final = "it is another payload for one commitment"
 
 
 def payloads_of(log: Path) -> Path:
@@ -32,6 +37,15 @@ def payloads_of(log: Path) -> Path:
 def payload_line(commitment: str, salt: bytes, payload: bytes) -> bytes:
     """The line that keeps `payload`."""
     return b'{"commitment":"%b","salt":"%b","payload":%b}\n' % (commitment.encode(), salt.hex().encode(), payload)
+
+
+@attrs.frozen
+class StrangeLine:
+    """A line of a file of payloads that keeps none. line: its number in the file, from 1. problem: what is wrong."""
+
+    file: Path
+    line: int
+    problem: str
 
 
 class MemoryPayloads:
@@ -73,12 +87,13 @@ class FilePayloads:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._places: dict[bytes, int] | None = None
+        self._strange: list[StrangeLine] = []
 
     def find(self, commitment: str) -> tuple[bytes, bytes] | None:
         """The salt and the payload that `commitment` stands for, or None. Raises UsageError for an unreadable file."""
         try:
             if self._places is None:
-                self._places = dict(self._scan())
+                self._places = self._scan()
             place = self._places.get(commitment.encode())
             if place is None:
                 return None
@@ -94,6 +109,20 @@ class FilePayloads:
         """The commitments of all payloads that are kept. Raises UsageError for an unreadable file."""
         self.find("")
         return [one.decode() for one in self._places or ()]
+
+    def strange(self) -> list[StrangeLine]:
+        """The first hundred lines that keep nothing, but for blanked ones and a last one that was torn.
+
+        Another payload for a commitment that has one is found by nobody, so it is one of them. Raises UsageError for an
+        unreadable file.
+        """
+        self.find("")
+        return list(self._strange)
+
+    def line_of(self, commitment: str) -> int:
+        """The number, from 1, of the line that keeps a payload that is there."""
+        with self.path.open("rb") as file:
+            return file.read((self._places or {})[commitment.encode()]).count(b"\n") + 1
 
     def blank(self, commitment: str, disk: Disk) -> bool:
         """Overwrite the payload where it stands, durably; whether there was one. Raises OSError."""
@@ -114,12 +143,31 @@ class FilePayloads:
             disk.close(fd)
         return True
 
-    def _scan(self) -> Iterator[tuple[bytes, int]]:
+    def _scan(self) -> dict[bytes, int]:
+        places: dict[bytes, int] = {}
         if not self.path.exists():
-            return
+            return places
         place = 0
         with self.path.open("rb") as file:
-            for line in file:
-                if len(line) > _SHORTEST and (kept := _LINE.fullmatch(line)):
-                    yield kept["commitment"], place
+            for number, line in enumerate(file, 1):
+                kept = _LINE.fullmatch(line) if len(line) > _SHORTEST else None
+                if kept is None:
+                    if not _may_stand_there(line):
+                        self._tell(number, "it is no payload")
+                else:
+                    if kept["commitment"] in places:
+                        self._tell(number, SECOND)
+                    places[kept["commitment"]] = place
                 place += len(line)
+        return places
+
+    def _tell(self, number: int, problem: str) -> None:
+        if len(self._strange) < _MOST_STRANGE:
+            self._strange.append(StrangeLine(self.path, number, problem))
+
+
+def _may_stand_there(line: bytes) -> bool:
+    """Whether a line that keeps no payload is one that was blanked, or the end that a crash tore off."""
+    if line.endswith(b"\n"):
+        return _BLANKED.fullmatch(line) is not None
+    return line[: len(_BEGINNING)] == _BEGINNING[: len(line)]

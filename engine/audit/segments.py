@@ -14,7 +14,7 @@ import attrs
 import orjson
 
 from looplatch.audit.disk import Disk
-from looplatch.audit.payloads import FilePayloads, payloads_of
+from looplatch.audit.payloads import SECOND, FilePayloads, StrangeLine, payloads_of
 from looplatch.states.errors import UsageError
 
 SMALLEST: Final = 1_024
@@ -143,6 +143,17 @@ class SegmentPayloads:
         """The commitments of all payloads that are kept. Raises UsageError for an unreadable file."""
         parts = (*self._parts.values(), *self._unread())
         return [one for part in parts for one in part.commitments()]
+
+    def strange(self) -> list[StrangeLine]:
+        """The lines that keep no payload; see `FilePayloads`."""
+        found: list[StrangeLine] = []
+        seen: set[str] = set()
+        for part in (*self._parts.values(), *self._unread()):
+            found += part.strange()
+            own = set(part.commitments())
+            found += [StrangeLine(part.path, part.line_of(one), SECOND) for one in sorted(own & seen)]
+            seen |= own
+        return found
 
     def blank(self, commitment: str, disk: Disk) -> bool:
         """Overwrite the payload where it stands, durably; whether there was one. Raises OSError."""
