@@ -9,7 +9,7 @@ export PROMPT ?= What is in this folder? Survey it, read what was changed last, 
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint typecheck diagrams bench soak dist install links clean
+.PHONY: help run test check lint typecheck diagrams bench soak mutate dist install links clean
 
 run: $(VENV)/run.stamp ## Survey DIR=folder (this one) with the embedded model; LIVE=1 asks the API, with your key
 ifneq ($(filter-out 0,$(LIVE)),)
@@ -40,6 +40,9 @@ bench: $(VENV)/test.stamp ## Measure a turn, beside the hand-written loop over t
 soak: $(VENV)/test.stamp ## Leave 10,000 runs in every way, and prove 10,000 drawn ones (SCRIPTS=100 SEED=1: others)
 	$(BIN)/python tests/soak/runs.py $(ARGS)
 	$(BIN)/python tests/soak/scripts.py $(or $(SCRIPTS),10000) $(or $(SEED),0)
+
+mutate: $(VENV)/test.stamp ## Change each guard in every small way, and look whether a test of behaviour sees it
+	$(BIN)/python tests/mutation $(ARGS)
 
 dist: $(VENV)/dev.stamp ## Build the sdist, and the wheel from it
 	rm -rf build/lib dist
