@@ -24,7 +24,7 @@ from attrs import define, field
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from tests.mutation.equivalent import EQUIVALENT
-from tests.mutation.mutants import MODULES, Mutant, codes, function_named, mutants, tree_of
+from tests.mutation.mutants import MODULES, Mutant, codes, function_named, functions_of, mutants, tree_of
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 BEHAVIOUR: Final = (
@@ -127,9 +127,8 @@ def instrument(seen: set[str]) -> None:
     """Have each function note that it is called."""
     for module in MODULES:
         tree = tree_of(module)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef):
-                node.body.insert(0, ast.parse(f"__called__({node.name!r})").body[0])
+        for name, node in functions_of(tree):
+            node.body.insert(0, ast.parse(f"__called__({name!r})").body[0])
         made: dict[str, Any] = {"__name__": module.__name__}
         exec(compile(ast.fix_missing_locations(tree), str(module.__file__), "exec"), made)
         setattr(module, "__called__", seen.add)  # noqa: B010 - no name of the module's own

@@ -102,7 +102,7 @@ def mutants() -> Iterator[Mutant]:
     """Every mutant, in the order of the source."""
     for module in MODULES:
         tree = tree_of(module)
-        functions = dict(_functions(tree))
+        functions = dict(functions_of(tree))
         for path, names in sorted(_places(tree, functions), key=lambda place: _position(_at(tree, place[0]))):
             for was, now, changed in _changes(_at(tree, path)):
                 yield Mutant(module, _at(tree, path).lineno, was, now, names, path, changed)
@@ -111,7 +111,8 @@ def mutants() -> Iterator[Mutant]:
 _Path = tuple[tuple[str, int | None], ...]
 
 
-def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
+def functions_of(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
+    """The functions that may be changed, by the names that `codes` has for them."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
             yield node.name, node

@@ -17,6 +17,7 @@ from tests.proving import DRAWN, Drawn, prove
 from tests.test_scripts import drawn
 
 SCRIPTS: Final = 10_000
+SHOWN: Final = 1_000
 
 
 def soak(scripts: int, start: int) -> str:
@@ -28,6 +29,8 @@ def soak(scripts: int, start: int) -> str:
     @given(DRAWN)
     def each(run: Drawn) -> None:
         places[prove(run)] += 1
+        if places.total() % SHOWN == 0:
+            print(f"{places.total():,} scripts so far", flush=True)
 
     each()
     runs = f"{places.total():,} scripts: all are verified, made again, and went on from a prefix"
