@@ -247,6 +247,34 @@ def test_it(scripted_api, looplatch_log):
     here(pytester, code + breaks).assert_outcomes(passed=1, errors=1)
 
 
+def test_sub_agents_are_verified_and_counted_too(pytester: pytest.Pytester) -> None:
+    code = """
+import os
+from pathlib import Path
+
+def test_ask(scripted_api, looplatch_log):
+    inner = scripted_api([reply("Found.")])
+    outer = scripted_api([reply(tool_use("t1", "ask", {"prompt": "Look."})), reply("Done.")])
+
+    async def main():
+        async with inner.client() as client:
+            ask = looplatch.Loop(model="claude-sonnet-4-5", client=client, clock=FakeClock()).as_tool("ask", "Asks.")
+            return await ran(outer, looplatch_log, tools=[ask])
+
+    assert asyncio.run(main()).result == "Done."
+    child = Path(looplatch_log).with_name("run.t1.jsonl")
+    assert child.exists()
+"""
+    result = here(pytester, code, "--looplatch-coverage", "walked.txt", "--looplatch-coverage-only", "AnswerGiven")
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["0 rows were never walked by the 2 logs; drawn in walked.txt"])
+    broken = """
+    lines = child.read_bytes().splitlines(keepends=True)
+    child.write_bytes(b"".join([*lines[:2], lines[2].replace(b'"prepare"', b'"decide"'), *lines[3:]]))
+"""
+    here(pytester, code + broken).assert_outcomes(passed=1, errors=1)
+
+
 def test_without_the_switch_nothing_is_drawn(pytester: pytest.Pytester) -> None:
     assert here(pytester, GOOD).ret == pytest.ExitCode.OK
     assert not list(pytester.path.glob("*.svg"))

@@ -99,16 +99,22 @@ class LogKeeper:
         assert_matches(self._paths[0], golden, rewrite=self._rewrite)
 
     def written(self) -> "Iterator[Log]":
-        """Every log that a run has written."""
+        """Every log that a run has written, those of sub-agents after that of the run that called them."""
         from looplatch.audit import Log, read
         from looplatch.audit.segments import segments_of
 
         for path in self._paths:
             if any(part.exists() for part in segments_of(path)):
-                yield read(path)
+                yield from _family(read(path))
         for kept in self._watched:
             log: Any = getattr(kept, "log", kept)
-            yield log if isinstance(log, Log) else Log.of(log)
+            yield from _family(log if isinstance(log, Log) else Log.of(log))
+
+
+def _family(log: "Log") -> "Iterator[Log]":
+    yield log
+    for child in log.children.values():
+        yield from _family(child)
 
 
 @pytest.fixture
