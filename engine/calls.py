@@ -56,10 +56,12 @@ class Calls:
         self._stopping = False
         self._may_begin = asyncio.Event()
         self._may_begin.set()
-        self._permission = Permission(at, turn, self._with_input)
+        self._permission: Permission | None = None
+        if at.plan.rules or at.plan.hooks.before_tool is not None:
+            self._permission = Permission(at, turn, self._with_input)
         self._scheduler = Scheduler(
             self._carry_out,
-            permit=self._permission.permit if at.plan.rules or at.plan.hooks.before_tool is not None else None,
+            permit=None if self._permission is None else self._permission.permit,
             timer=at.plan.clock.call_later,
             changed=at.outbox.changed,
         )
@@ -118,7 +120,7 @@ class Calls:
     async def call_off(self) -> None:
         """The answer was cut: no permission is asked for any more for calls after the last one begun."""
         await self._scheduler.call_off()
-        self._permission.give_up()
+        self._give_up()
 
     def seal(self) -> None:
         """The answer was cut: calls after the last one begun did not happen."""
@@ -194,7 +196,7 @@ class Calls:
     @property
     def interrupting(self) -> str | None:
         """The id of a call that was denied, and the run with it."""
-        return next((outcome.call.id for outcome in self._scheduler.outcomes if outcome.interrupt), None)
+        return self._scheduler.interrupting
 
     async def rest(self) -> bool:
         """Start nothing more, and wait for what runs. Returns False when the consumer is to be told something first."""
@@ -221,8 +223,13 @@ class Calls:
         try:
             await self._scheduler.cancel()
         finally:
-            self._permission.give_up()
+            self._give_up()
         self.tell()
+
+    def _give_up(self) -> None:
+        """Ask for no permission any more."""
+        if self._permission is not None:
+            self._permission.give_up()
 
     async def _carry_out(self, call: Call, abort: AbortSignal) -> Outcome | Asked:
         """Carry a call out between its two records. Asked: a run inside it waits for someone's word."""
@@ -258,7 +265,8 @@ class Calls:
             self._suspend(inside)
             return Asked()
         outcome = self._end(inside, outcome)
-        await self._show(outcome, abort)
+        if at.plan.hooks.after_tool is not None:
+            await self._show(outcome, abort)
         return outcome
 
     def _suspend(self, inside: Parentage) -> None:

@@ -93,12 +93,12 @@ class NextRequest:
 
     def make(self, context: Context, max_tokens: int) -> ModelRequest:
         """The next request to the model."""
-        self._last = self.model(context), max_tokens
-        changes = self._changes()
+        model, changes = self.model(context), self._changes()
+        self._last = model, max_tokens
         return self._at.plan.parts.request(
             self._at.history.body(),
             max_tokens=max_tokens,
-            model=self.model(context),
+            model=model,
             marks=self._at.history.marks,
             changes=changes,
             betas=self._betas(changes),

@@ -166,7 +166,7 @@ class Performer:
             return self.answer
         at, following = self._at, self._following
         limit = following.limit(context, self.compressor.gauge.tokens())
-        differs = following.difference(context, limit)
+        differs = following.difference(context, limit) if isinstance(event, on.BackoffElapsed) else None
         self.answer = Answer(
             at,
             following.make(context, limit),
@@ -174,7 +174,7 @@ class Performer:
             max_tokens=limit,
             attempt=context.attempts,
             turn=context.turn,
-            differs=differs if isinstance(event, on.BackoffElapsed) else None,
+            differs=differs,
             heard=self._hear,
             trouble=partial(following.trouble, limit),
         )
@@ -196,7 +196,8 @@ class Performer:
 
     async def _read_stop_reason(self, context: Context) -> Event:
         answer = self._current()
-        await show_response(self._at, context, answer)
+        if self._at.plan.hooks.after_response is not None:
+            await show_response(self._at, context, answer)
         calls, begun = len(answer.calls.asked), len(answer.calls.begun)
         kind = DECISIONS.event(answer.stop_reason, calls)
         if kind is on.ToolsRequested:

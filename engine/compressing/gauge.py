@@ -58,7 +58,10 @@ class Gauge:
 
     def reported(self, tokens: int) -> None:
         """The API has counted the history as it is now."""
-        self._estimate = attrs.evolve(self._estimate, reported=tokens, weight=self._at.history.weight)
+        known = self._estimate
+        self._estimate = Estimate(
+            reported=tokens, weight=self._at.history.weight, fixed=known.fixed, calibrated=known.calibrated
+        )
 
     def overflowed(self, failure: Failure) -> None:
         """A request failed. Where the API measured it, and refused it as too long, that holds from now on."""

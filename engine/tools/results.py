@@ -57,6 +57,8 @@ def render(value: object, *, max_chars: int = MAX_RESULT_CHARS) -> Rendered:
     has no JSON form is shown by its `repr`. A `ToolResult` gives the content and the mark.
     Text beyond `max_chars` characters is cut to its head and tail around a marker that says how much was left out.
     """
+    if type(value) is str and len(value) <= max_chars:
+        return Rendered(content=mend_surrogates(value))
     try:
         return _rendered(value, max_chars)
     except Exception:  # a value that fails whatever it is asked, even its class

@@ -23,6 +23,7 @@ class Roster:
         self._unasked: dict[Entry, None] = {}  # those that permission was not asked for
         self._awaited: set[Entry] = set()
         self._running: set[Entry] = set()
+        self.interrupts = False  # a call was denied so that all is to end
         self._failures = Failures()
         self._actions: dict[str, list[Entry]] = {}  # by toolset
 
@@ -40,6 +41,11 @@ class Roster:
     def settled(self) -> bool:
         """Whether every call has its outcome."""
         return not self._open
+
+    @property
+    def awaits(self) -> bool:
+        """Whether a call waits for someone's approval."""
+        return bool(self._awaited)
 
     @property
     def held(self) -> bool:
@@ -76,6 +82,7 @@ class Roster:
             self._join(entry)
         else:
             self._entries[entry.call.id] = entry
+            self.interrupts |= entry.outcome.interrupt
             self._failed(entry.outcome)
 
     def moved_on(self, index: int) -> list[Entry]:
@@ -129,6 +136,7 @@ class Roster:
     def end(self, entry: Entry, outcome: Outcome) -> list[Entry]:
         """A call has its outcome; returns those that are not to run since it failed."""
         entry.outcome = outcome
+        self.interrupts |= outcome.interrupt
         self._leave(entry)
         return self._failed(outcome)
 

@@ -81,7 +81,7 @@ class Scheduler:
     @property
     def awaited(self) -> tuple[Call, ...]:
         """The calls that wait for someone's approval."""
-        return tuple(entry.call for entry in self._roster.open if entry.awaited)
+        return () if not self._roster.awaits else tuple(entry.call for entry in self._roster.open if entry.awaited)
 
     @property
     def held(self) -> bool:
@@ -97,6 +97,11 @@ class Scheduler:
     def outcomes(self) -> tuple[Outcome, ...]:
         """The outcomes so far, in the model's order of the calls."""
         return tuple(entry.outcome for entry in self._roster.entries if entry.outcome is not None)
+
+    @property
+    def interrupting(self) -> str | None:
+        """The id of the first call that was denied so that all is to end."""
+        return next((one.call.id for one in self.outcomes if one.interrupt), None) if self._roster.interrupts else None
 
     @property
     def settled(self) -> bool:
