@@ -310,8 +310,9 @@ class Journal:
         """What the log holds of an event: whole numbers within bounds, and names that are fit for it."""
         fields = event.fields()
         for name, value in fields.items():
-            if value is not None and not (type(value) is int and -MAX_INT <= value <= MAX_INT):
-                fields[name] = self._plain(value)
+            if value is None or value is False or (type(value) is int and -MAX_INT <= value <= MAX_INT):
+                continue
+            fields[name] = self._plain(value)
         return fields
 
     def _plain(self, value: object) -> object:
