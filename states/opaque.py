@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 Place = Literal["content", "result", "source", "citations"] | None
-"""Where an object stands: among the blocks of a message, or of a tool's result; as the source of a picture or a
-document; among citations; None: where anything may stand."""
+"""Where an object stands: among the blocks of a message, or what adds to one; among those of a tool's result; as the
+source of a picture or a document; among citations; None: where anything may stand."""
 
 # By where an object stands, and by its type.
 _OPAQUE: Final[Mapping[tuple[Place, str], frozenset[str]]] = {
@@ -15,10 +15,17 @@ _OPAQUE: Final[Mapping[tuple[Place, str], frozenset[str]]] = {
     ("content", "web_search_result"): frozenset({"encrypted_content"}),
     ("content", "advisor_redacted_result"): frozenset({"encrypted_content"}),
     ("content", "encrypted_code_execution_result"): frozenset({"encrypted_stdout"}),
+    ("content", "signature_delta"): frozenset({"signature"}),
+    ("content", "compaction_delta"): frozenset({"encrypted_content"}),
     ("source", "base64"): frozenset({"data"}),
     ("citations", "web_search_result_location"): frozenset({"encrypted_index"}),
 }
-_INNER: Final[Mapping[str, Place]] = {"content": "content", "source": "source", "citations": "citations"}
+_INNER: Final[Mapping[str, Place]] = {
+    "content": "content",
+    "source": "source",
+    "citations": "citations",
+    "citation": "citations",
+}
 
 
 def inner_place(place: Place, outer: Mapping[str, Any], field: str) -> Place:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -121,6 +121,26 @@ class Secrets:
             own[next(one for one in names if own.get(one, regex) == regex)] = regex
         return Secrets(own=own, known=self.known or other.known)
 
+    def taken_out_of_pieces(self, pieces: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+        """A text that comes in pieces, without secrets: each piece keeps what is left of it."""
+        found: dict[str, None] = {}
+        left = list(pieces)
+        for _ in range(_PASSES):
+            secrets = list(self._beside_marks("".join(left)))
+            if not secrets:
+                return left, tuple(found)
+            found |= dict.fromkeys(one.name for one in secrets)
+            left = _without(left, secrets)
+        return [marker(next(reversed(found))), *("" for _ in pieces[1:])], tuple(found)
+
+    def _beside_marks(self, text: str) -> Iterator[Found]:
+        start = 0
+        for place, piece in enumerate(self._marked.split(text) if _MARKED in text else (text,)):
+            if not place % 2:
+                for one in self.found(piece):
+                    yield attrs.evolve(one, start=start + one.start, end=start + one.end)
+            start += len(piece)
+
     def found(self, text: str) -> list[Found]:
         """The secrets in a text, in order; of those that overlap, one for all."""
         merged: list[Found] = []
@@ -198,6 +218,26 @@ class Secrets:
             done = one.end
             found[one.name] = None
         return "".join((*pieces, text[done:])) if pieces else text
+
+
+def _without(pieces: Sequence[str], secrets: Sequence[Found]) -> list[str]:
+    """The pieces without these secrets, which are in order; what takes the place of each stands where it began."""
+    left: list[str] = []
+    start = place = 0
+    for piece in pieces:
+        end, done = start + len(piece), 0
+        kept: list[str] = []
+        while place < len(secrets) and secrets[place].start < end:
+            one = secrets[place]
+            if one.start >= start:
+                kept += (piece[done : one.start - start], marker(one.name))
+            done = min(one.end, end) - start
+            if one.end > end:
+                break
+            place += 1
+        left.append("".join((*kept, piece[done:])))
+        start = end
+    return left
 
 
 def _both(one: Found, other: Found) -> Found:

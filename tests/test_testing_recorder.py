@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import anthropic
 import httpx2
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 from looplatch import Loop, Run, Tool
 from looplatch.testing import (
@@ -28,10 +30,11 @@ from looplatch.testing import (
     reply,
     scripts,
     stalled,
+    text,
     thinking,
     tool_use,
 )
-from looplatch.testing.answers import Cut
+from looplatch.testing.answers import Cut, event_count
 from looplatch.testing.playbook import HEAD
 from tests.playing import MODEL, echo
 
@@ -180,6 +183,70 @@ def test_neither_keys_nor_what_looks_like_one_is_written(tmp_path: Path) -> None
     written = (tmp_path / "talk.jsonl").read_text("utf-8")
     assert not [one for one in (KEY, token, "session", "mine", "SAID", "plain-words") if one in written]
     assert written.count("redacted") == 2
+
+
+TOKEN = "ghp_" + "a1B2" * 9
+
+
+def spelling(answer: Answer, path: Path) -> list[Answer]:
+    """What a playbook has of an answer."""
+
+    async def main() -> None:
+        async with recording(path, ScriptedAPI([answer])) as recorder, recorder.client(api_key=KEY) as client:
+            asked: Any = {"model": "claude", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi."}]}
+            with suppress(anthropic.APIError, httpx2.HTTPError):
+                async with client.messages.stream(**asked) as stream:
+                    async for _ in stream:
+                        pass
+
+    path.unlink(missing_ok=True)
+    asyncio.run(main())
+    return read_playbook(path)
+
+
+@given(
+    st.lists(st.integers(0, 80), max_size=6),
+    st.sampled_from(["%s", "It is %s.", "%s and %s", f"{KEY} is mine", "authorization: Basic %s"]),
+)
+@settings(
+    deadline=None,
+    max_examples=8,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+def test_a_secret_that_deltas_spell_is_not_written(tmp_path: Path, cuts: list[int], around: str) -> None:
+    """Wherever it is cut: in a text, in thinking, in the JSON of an input, whole or not, under a telling name."""
+    path = tmp_path / "talk.jsonl"
+    said = around.replace("%s", TOKEN)
+    given_ = json.dumps({"say": said, "password": "hunter22", "n": 1}).replace("ghp", "\\u0067hp")
+    answer = reply(
+        thinking(said, pieces=cut_at(said, cuts)),
+        text(said, pieces=cut_at(said, cuts)),
+        tool_use("toolu_1", "read", given_, pieces=cut_at(given_, cuts)),
+    )
+    marked = around.replace("%s", "[redacted: github_token]").replace(KEY, "[redacted: anthropic_key]")
+    for one in (answer, cut(answer, after=event_count(answer) - 4, clean=False)):
+        spelling(one, path)
+        events = [json.loads(line).get("event", {}) for line in path.read_text("utf-8").splitlines()]
+        deltas = [one["delta"] for one in events if one.get("type") == "content_block_delta"]
+        thought, told, asked = (
+            "".join(str(delta.get(name, "")) for delta in deltas) for name in ("thinking", "text", "partial_json")
+        )
+        assert (thought, told) == (marked, marked)
+        for hidden in (TOKEN, TOKEN[1:], KEY, "hunter22"):
+            assert hidden not in path.read_text("utf-8")
+        if one is answer:
+            assert json.loads(asked) == {"say": marked, "password": "[redacted: named_secret]", "n": 1}
+
+
+def cut_at(value: str, cuts: list[int]) -> list[str]:
+    places = sorted({0, len(value), *(place for place in cuts if place < len(value))})
+    return [value[start:end] for start, end in pairwise(places)]
+
+
+def test_what_only_the_api_can_read_is_written_as_it_is(tmp_path: Path) -> None:
+    made = thinking("I see.", signature=TOKEN)
+    assert "".join(str(one) for one in spelling(reply(made, "Hello."), tmp_path / "talk.jsonl")).count(TOKEN) == 1
 
 
 def test_a_client_that_leaves_ends_the_request_and_what_came_is_kept(tmp_path: Path) -> None:

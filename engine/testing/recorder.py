@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -16,6 +16,7 @@ from looplatch.testing.api import MESSAGES_PATH
 from looplatch.testing.errors import ScriptError
 from looplatch.testing.exchange import Exchange, ReceivedRequest
 from looplatch.testing.playbook import HEAD, Heard, spelled
+from looplatch.testing.redacting import Redacting
 from looplatch.testing.shapes import is_object
 from looplatch.testing.wire import Drop, Send, Step, Wait, Wire, encode
 
@@ -38,7 +39,8 @@ class Recorder:
     `ScriptedAPI.from_playbook(path)` plays the file. Other requests (counting, models) are passed on, not recorded.
 
     What a request says is not written, nor are its headers; what looks like a secret is taken out of the answers
-    (`secrets`; None: nothing but the caller's own key), unless it comes in pieces. The file is for its owner alone
+    (`secrets`; None: nothing but the caller's own key), also where several deltas spell it together: an input that
+    holds one is then one delta, and of one that was cut only the beginning stays. The file is for its owner alone
     (0600). `http_client`: talks to `upstream`, and stays the caller's to close; None: one that waits up to ten minutes
     for each piece of an answer, and goes by the proxy that the environment names.
 
@@ -166,18 +168,18 @@ class Recorder:
             passed = self._recorded[self._written]
             self._written += 1
             if self._file is not None:
-                content = b"".join(self._line(passed, line) for line in passed.lines(self._written))
+                content = b"".join(self._lines(passed, passed.lines(self._written)))
                 while content:
                     content = content[os.write(self._file, content) :]
 
-    def _line(self, passed: "_Passed", line: dict[str, Any]) -> bytes:
-        clean, _ = self._secrets.taken_out(line)
-        written = encode(clean)
-        for name in ("x-api-key", "authorization"):
-            key = passed.exchange.request.headers.get(name, "").rpartition(" ")[2]
-            if key:
+    def _lines(self, passed: "_Passed", lines: list[dict[str, Any]]) -> Iterator[bytes]:
+        headers = passed.exchange.request.headers
+        keys = [headers.get(name, "").rpartition(" ")[2] for name in ("x-api-key", "authorization")]
+        for line in Redacting(self._secrets, keys).lines(lines):
+            written = encode(line)
+            for key in filter(None, keys):
                 written = written.replace(encode(key)[1:-1], b"[redacted: api_key]")
-        return written + b"\n"
+            yield written + b"\n"
 
 
 @attrs.define(kw_only=True, eq=False)
