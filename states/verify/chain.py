@@ -10,7 +10,7 @@ import orjson
 from looplatch.states.merkle import Merkle
 from looplatch.states.record import MAX_INT, SCHEMAS, ZEROS, Kind
 from looplatch.states.verify.findings import Findings
-from looplatch.states.verify.kinds import reader_of
+from looplatch.states.verify.kinds import common_of
 from looplatch.states.verify.values import is_list, is_object
 
 _CANONICAL: Final = orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER
@@ -34,7 +34,9 @@ class Chain:
         self.sealed = False
         self.recognised = False  # whether any line looks like a record, right or wrong
         self.merkle = Merkle()
-        self.typed = False  # whether the fields of the record that was read last are known to be those of its kind
+        self.kind: str | None = (
+            None  # of the record that was read last, where its fields are known to be of their types
+        )
         self._findings = findings
         self._knows = knows  # whether a table of this fingerprint is at hand
         self._fingerprint = fingerprint
@@ -55,9 +57,10 @@ class Chain:
         """
         findings = self._findings
         self.count = findings.line = self.count + 1
+        common = common_of(line)
         try:
-            record = reader_of(line)(line)
-            if self._passes(record, line):
+            if common is not None and self._passes(record := common.read(line), line):
+                self.kind = common.name
                 return record
         except (ValueError, TypeError, RecursionError):  # what the kind's reader, or the encoder, does not take
             pass
@@ -91,14 +94,13 @@ class Chain:
         self._prev = self.head = own
         self._mono = mono
         self.merkle.add(own)
-        self.typed = True
         return True
 
     def _read_closely(self, line: bytes) -> dict[str, Any] | None:
         """Read a line of which it is not known that all is right; says what is not."""
         findings, body, problem = self._findings, line[:-1], "no newline"
         findings.seq = None
-        self.typed = False
+        self.kind = None
         record: Any = None
         if line[-1:] == b"\n":
             try:

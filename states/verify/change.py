@@ -26,10 +26,9 @@ class Change:
         recorded: Any = record["change"]
         own = vars(context)
         wanted = self._wanted(row, fields, own)
-        if not wanted and recorded == {}:
-            pass
-        elif recorded == wanted and _are_of_classes(wanted, recorded):
-            own.update(wanted)
+        if recorded == wanted and _are_of_classes(wanted, recorded):
+            if wanted:
+                own.update(wanted)
         else:
             self._compare(wanted, recorded, own, enters_recover)
         for name in row.raises:
@@ -57,19 +56,19 @@ class Change:
                 take(name, found, own)
 
     def _wanted(self, row: RowPlan, fields: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-        new = dict(row.fixed) if row.fixed else {}
+        wanted = {name: value for name, value in row.fixed if value is not own[name] and value != own[name]}
         for name in row.takes:
-            new[name] = fields[name]
+            if fields[name] != own[name]:
+                wanted[name] = fields[name]
         for name in row.raises:
-            new[name] = own[name] + 1
-        if row.adds:
-            for name in TOTALS:
-                more = fields[name]
-                if more < 0:
-                    self._findings.add("C4", f"{name} falls", "at least 0", more)
-                if more:
-                    new[name] = min(own[name] + more, MAX_INT)
-        return {name: value for name, value in new.items() if value is not own[name] and value != own[name]}
+            wanted[name] = own[name] + 1
+        for name in TOTALS if row.adds else ():
+            more = fields[name]
+            if more < 0:
+                self._findings.add("C4", f"{name} falls", "at least 0", more)
+            if more and (total := min(own[name] + more, MAX_INT)) != own[name]:
+                wanted[name] = total
+        return wanted
 
     def _note(self, known: str | None, name: str, wanted: object, found: object) -> None:
         message = f"the change of {name} does not follow from the row"

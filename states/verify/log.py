@@ -108,7 +108,8 @@ class _Verifier:
 
     def run(self, lines: Iterable[bytes]) -> Report:
         chain, read, check, judges = self._chain, self._chain.read, self._shapes.check, self._judges()
-        keeps, look = self._kept.check if self._kept.has_source else None, self._privacy.check_record
+        keeps = self._kept.check if self._kept.has_source else None
+        look, look_at = self._privacy.check_record, self._privacy.check_common
         held: bytes | None = None  # a line without a newline: torn, if it is the last
         for line in lines:
             if held is not None:
@@ -125,9 +126,11 @@ class _Verifier:
                 self._begin(record)
                 continue
             try:
-                if not chain.typed:
+                if chain.kind is None:
                     check(record)
-                look(record)
+                    look(record)
+                else:
+                    look_at(record, chain.kind)
                 judge = judges.get(record["kind"])
                 if judge is not None:
                     judge(record, effects)
@@ -243,7 +246,7 @@ class _Verifier:
             self._saying.go_on()
         event, moves, context = record["event"], self._moves, vars(self._moves.context)
         before = context["attempts"], context["fallback"]
-        fields = moves.move(record)
+        fields = moves.move(record, self._chain.kind)
         if fields is None:
             return
         if "begun" in fields and (record["source"] == _STREAM or event == "RunResumed"):

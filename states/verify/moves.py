@@ -70,8 +70,11 @@ class Moves:
 
     # --- transitions
 
-    def move(self, record: dict[str, Any]) -> dict[str, Any] | None:
-        """Check a transition; returns the event's fields as guards read them, None where they cannot be judged."""
+    def move(self, record: dict[str, Any], kind: str | None) -> dict[str, Any] | None:
+        """Check a transition; returns the event's fields as guards read them, None where they cannot be judged.
+
+        kind: the common kind that the record was read as, None where it was read as none.
+        """
         if self.lost:
             return None
         source, name, target = record["source"], record["event"], record["target"]
@@ -79,19 +82,19 @@ class Moves:
             not self._stands(source, target)
         ):
             return None
-        event = self._plan.events.get(name)
         known = self._plan.alternatives.get((source, name))
         self.state = target
-        if event is None or known is None or target not in known.targets:
+        if known is None or target not in known.targets:
             legal = sorted(event for state, event in self._plan.alternatives if state == source)
             found = f"{source} --{name}--> {target}"
             self._findings.add("M3", "there is no such row in the table", f"an event of {', '.join(legal)}", found)
             return self._believe(record)
+        event, given = known.event, record["fields"]
         if source == _DECIDE or not self.started or self.awaited is None or name not in self.awaited:
             self._check_asked(event, source, record)
-        fields = event.read(record["fields"])
+        fields = event.told(given) if kind is not None and kind == event.kind else event.read(given)
         if fields is None:
-            self._findings.add("M5", f"the fields are not those of {name}", f"{name}'s own", record["fields"])
+            self._findings.add("M5", f"the fields are not those of {name}", f"{name}'s own", given)
             return self._believe(record)
         row = self._row(record, known, target, fields)
         if row is None:
@@ -162,15 +165,18 @@ class Moves:
 
     def _row(self, record: dict[str, Any], known: Alternatives, target: str, fields: dict[str, Any]) -> RowPlan | None:
         """The row that was taken, or None where it cannot be told."""
-        guards: Any = record.get("guards")
-        if guards == known.constant and guards[0][1] is True and len(guards) == 1:
-            return known.rows[0]
+        guards, outcome, context, fact = record.get("guards"), known.constant, self.context, Fact(fields)
+        if outcome is None:
+            outcome = known.outcome(tuple([test(context, fact) for test in known.tests]))
+        if guards == outcome.pairs and outcome.row is not None and outcome.row.target == target:
+            return outcome.row  # only of a common record they are pairs, whose verdicts are truth values
         verdicts = self._verdicts(guards, known, fields)
         if verdicts is None:
             fitting = [row for row in known.rows if row.target == target]
             return fitting[0] if len(fitting) == 1 else None
         if verdicts.count(True) != 1:
-            self._findings.add("M6", "not exactly one guard holds", "one true verdict", guards)
+            found = [list(pair) for pair in record["guards"]]
+            self._findings.add("M6", "not exactly one guard holds", "one true verdict", found)
             return None
         row = known.rows[verdicts.index(True)]
         if row.target != target:
@@ -182,7 +188,9 @@ class Moves:
         """The recorded verdicts, after comparing them with the guards asked again; None where they are no verdicts."""
         context, fact = self.context, Fact(fields)
         real = [test(context, fact) for test in known.tests]
-        wanted = known.told(tuple(real))
+        wanted = [list(pair) for pair in zip(known.names, real, strict=True)]
+        if is_list(guards):
+            guards = [list(pair) if pair.__class__ is tuple else pair for pair in guards]
         if guards == wanted and [pair[1].__class__ for pair in guards] == known.bools:
             return real
         add = self._findings.add

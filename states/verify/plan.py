@@ -12,8 +12,10 @@ from looplatch.states.context import TOTALS
 from looplatch.states.event import ENUMS
 from looplatch.states.limits import Limits
 from looplatch.states.reasons import Continue
+from looplatch.states.state import State
 from looplatch.states.transition import Table, Transition
 from looplatch.states.trouble import TroubleKind
+from looplatch.states.verify.kinds import EVENTS, move_kind
 from looplatch.states.verify.values import is_object, is_texts
 
 _TYPES: Final[dict[str, type]] = {"int": int, "text": str, "bool": bool, "null": NoneType}
@@ -74,6 +76,8 @@ class RowPlan:
         if row.reason is not None:
             fixed["reason"] = row.reason
         fixed.update((name, starts[name]) for name in row.resets)
+        for name in (*row.takes, *row.raises, *(TOTALS if row.adds else ())):
+            fixed.pop(name, None)  # the fields say it, or the counter itself
         return cls(
             target=source if row.target is None else str(row.target),
             reason=None if row.reason is None else str(row.reason),
@@ -89,32 +93,12 @@ class RowPlan:
 
 
 @attrs.frozen
-class Alternatives:
-    """The rows of one state and event, in the table's order."""
-
-    rows: tuple[RowPlan, ...]
-    names: list[str]
-    tests: tuple[Callable[[Any, Any], bool], ...]
-    constant: list[list[Any]] | None  # the verdicts, where the guard looks at nothing
-    targets: frozenset[str]
-    bools: list[type]  # of what class each verdict is
-    spelled: dict[tuple[bool, ...], list[list[Any]]] = attrs.field(factory=dict[tuple[bool, ...], list[list[Any]]])
-
-    def told(self, verdicts: tuple[bool, ...]) -> list[list[Any]]:
-        """The verdicts as a record spells them."""
-        spelled = self.spelled.get(verdicts)
-        if spelled is None:
-            spelled = [[name, verdict] for name, verdict in zip(self.names, verdicts, strict=True)]
-            self.spelled[verdicts] = spelled
-        return spelled
-
-
-@attrs.frozen
 class EventPlan:
     """An event: which fields it has, and what each may hold."""
 
     name: str
     external: bool
+    kind: str | None  # of common records that hold this event, with its fields as it has them
     plain: tuple[tuple[str, frozenset[type]], ...]
     lists: tuple[str, ...]
     named: tuple[tuple[str, dict[str, Enum]], ...]  # the members of an enum that a field may name
@@ -136,7 +120,8 @@ class EventPlan:
                     lists.append(name)
                 case _:
                     plain.append((name, frozenset(_TYPES[one] for one in shape)))
-        return cls(event, described["external"], tuple(plain), tuple(lists), tuple(named), len(fields))
+        kind = move_kind(event) if EVENTS.get(event) == fields else None
+        return cls(event, described["external"], kind, tuple(plain), tuple(lists), tuple(named), len(fields))
 
     def read(self, fields: object) -> dict[str, Any] | None:
         """The fields as guards read them; None where they are not this event's."""
@@ -150,15 +135,13 @@ class EventPlan:
         for name in self.lists:
             if not is_texts(fields[name]):
                 return None
-        if not self.named:
-            return fields
-        told = dict(fields)
-        for name, known in self.named:
-            member = known.get(fields[name])
-            if member is None:
-                return None
-            told[name] = member
-        return told
+        if any(fields[name] not in known for name, known in self.named):
+            return None
+        return self.told(fields)
+
+    def told(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Right fields as guards read them."""
+        return {**fields, **{name: known[fields[name]] for name, known in self.named}} if self.named else fields
 
     def _fits(self, fields: dict[str, Any]) -> bool:
         """Whether every field is there, and of the type that it should be."""
@@ -166,6 +149,38 @@ class EventPlan:
         return all(name in fields and type(fields[name]) in types for name, types in self.plain) and all(
             type(fields.get(name)) is (list if name in self.lists else str) for name in texts
         )
+
+
+@attrs.frozen
+class Outcome:
+    """What the guards of some alternatives say. pairs: as the reader of a common record gives them. row: the one whose
+    guard holds; None where that is not one alone."""
+
+    pairs: list[tuple[str, bool]]
+    row: RowPlan | None
+
+
+@attrs.frozen
+class Alternatives:
+    """The rows of one state and event, in the table's order."""
+
+    event: EventPlan
+    rows: tuple[RowPlan, ...]
+    names: list[str]
+    tests: tuple[Callable[[Any, Any], bool], ...]
+    constant: Outcome | None  # where no guard looks at anything
+    targets: frozenset[str]
+    bools: list[type]  # of what class each verdict is
+    outcomes: dict[tuple[bool, ...], Outcome] = attrs.field(factory=dict[tuple[bool, ...], Outcome])
+
+    def outcome(self, verdicts: tuple[bool, ...]) -> Outcome:
+        """What these verdicts come to."""
+        outcome = self.outcomes.get(verdicts)
+        if outcome is None:
+            row = self.rows[verdicts.index(True)] if verdicts.count(True) == 1 else None
+            outcome = Outcome(list(zip(self.names, verdicts, strict=True)), row)
+            self.outcomes[verdicts] = outcome
+        return outcome
 
 
 class Plan:
@@ -189,20 +204,27 @@ class Plan:
             for event in {row.event for row in table.rows}:
                 rows = table.alternatives(state, event)
                 if rows:
-                    self.alternatives[str(state), event.__name__] = self._alternatives(str(state), rows, starts)
+                    told_of = self.events[event.__name__]
+                    self.alternatives[str(state), event.__name__] = self._alternatives(told_of, state, rows, starts)
 
-    def _alternatives(self, source: str, rows: tuple[Transition, ...], starts: dict[str, int]) -> Alternatives:
-        plans = tuple(RowPlan.of(row, source, starts, self._answers) for row in rows)
+    def _alternatives(
+        self, event: EventPlan, source: State, rows: tuple[Transition, ...], starts: dict[str, int]
+    ) -> Alternatives:
+        plans = tuple(RowPlan.of(row, str(source), starts, self._answers) for row in rows)
         blind = all(not row.guard.reads for row in rows)
         fold = cast("Any", self.fold(Limits()))
-        return Alternatives(
+        tests = tuple(row.guard.test for row in rows)
+        known = Alternatives(
+            event=event,
             rows=plans,
             names=[row.guard.name for row in rows],
-            tests=tuple(row.guard.test for row in rows),
-            constant=[[row.guard.name, row.guard.test(fold, Fact({}))] for row in rows] if blind else None,
+            tests=tests,
+            constant=None,
             targets=frozenset(plan.target for plan in plans),
             bools=[bool] * len(plans),
         )
+        constant = known.outcome(tuple(test(fold, Fact({})) for test in tests)) if blind else None
+        return attrs.evolve(known, constant=constant)
 
     def fold(self, limits: Limits) -> Fold:
         """The context that a run under `limits` starts with."""

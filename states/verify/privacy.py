@@ -10,6 +10,7 @@ from looplatch.states.record import SCHEMA
 from looplatch.states.secrets import SECRETS, Secrets
 from looplatch.states.shapes import RECORDS
 from looplatch.states.verify.findings import Findings
+from looplatch.states.verify.kinds import COMMON, EVENT_TEXTS, NUMBERS, TEXTS
 from looplatch.states.verify.shapes import shape_of
 from looplatch.states.verify.values import is_object
 
@@ -30,6 +31,14 @@ _PINNED: Final = frozenset(
 
 
 _FREE: Final = {kind: tuple(name for name in fields if name not in _PINNED) for kind, fields in RECORDS.items()}
+_BLOCKS: Final = ("blocks", "unfinished")
+# Of common kinds: the fields that hold a text, and those that hold more but no blocks.
+_TEXTS: Final = {kind: tuple(name for name in _FREE.get(kind, ()) if name in TEXTS) for kind in COMMON}
+_HOLDING: Final = {
+    kind: tuple(name for name in _FREE.get(kind, ()) if name not in TEXTS | NUMBERS and name not in _BLOCKS)
+    for kind in COMMON
+}
+_HELD_BLOCKS: Final = {kind: tuple(name for name in _FREE.get(kind, ()) if name in _BLOCKS) for kind in COMMON}
 
 
 class Privacy:
@@ -44,6 +53,7 @@ class Privacy:
         self._given = given
         self._looked_for = given
         self._seen: set[str] = set()
+        self._texts: dict[tuple[str, ...], tuple[str, ...]] = {}  # by the names in a block: those that hold texts
         self._unseen: list[tuple[str, int, int | None]] = []  # texts, and the lines and numbers of their records
 
     def configure(self, record: dict[str, Any]) -> None:
@@ -76,14 +86,58 @@ class Privacy:
         if len(self._unseen) >= _AT_ONCE:
             self.flush()
 
+    def check_common(self, record: dict[str, Any], kind: str) -> None:
+        """The same of a record of a common kind, whose fields are of their types."""
+        if self._looked_for is None:
+            return
+        if record["v"] != SCHEMA:
+            self.check_record(record)
+            return
+        if kind in EVENT_TEXTS:
+            for name in EVENT_TEXTS[kind]:
+                self._check_value(record["fields"][name])
+        else:
+            self._check_fields(record, kind)
+        if len(self._unseen) >= _AT_ONCE:
+            self.flush()
+
+    def _check_fields(self, record: dict[str, Any], kind: str) -> None:
+        seen = self._seen
+        for name in _TEXTS[kind]:
+            text = record.get(name)
+            if text is not None and text not in seen:
+                self._note(text)
+        for name in _HELD_BLOCKS[kind]:
+            for block in record[name]:
+                for field in self._texts.get(names := tuple(block)) or self._texts_of(names):
+                    if block[field] not in seen:
+                        self._note(block[field])
+        for name in _HOLDING[kind]:
+            value = record.get(name)
+            if value:
+                self._check_value(value)
+
+    def _texts_of(self, block: tuple[str, ...]) -> tuple[str, ...]:
+        """Which fields of a block with these hold a text that is to be looked at."""
+        texts = tuple(name for name in block if name in TEXTS and name not in _PINNED)
+        self._texts[block] = texts
+        return texts
+
+    def _note(self, text: str) -> None:
+        self._seen.add(text)
+        self._unseen.append((text, self._findings.line, self._findings.seq))
+
     def _check_value(self, value: Any) -> None:
         if value.__class__ is str:
             if value not in self._seen:
-                self._seen.add(value)
-                self._unseen.append((value, self._findings.line, self._findings.seq))
+                self._note(value)
         elif value.__class__ is dict:
+            seen = self._seen
             for name, inner in value.items():
-                if inner.__class__ not in _NUMBERS and name not in _PINNED:
+                if inner.__class__ is str:
+                    if inner not in seen and name not in _PINNED:
+                        self._note(inner)
+                elif inner.__class__ not in _NUMBERS and name not in _PINNED:
                     self._check_value(inner)
         elif value.__class__ is list:
             for inner in value:
