@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
+import orjson
 import pytest
 
 import looplatch
@@ -22,13 +23,15 @@ from tests.resuming import answers_had, started
 class FailingDisk(Disk):
     """Fails at its call number `at` of one kind, and at every later one; a write that fails may be done in part.
 
-    seen: what had begun when it failed, as requests and begins of tools.
+    seen: what had begun when it failed, as requests and begins of tools. durable: how many bytes of the log an fsync
+    that did not fail was called for.
     """
 
     def __init__(self, folder: Path, api: ScriptedAPI, kind: str, at: int, *, short: bool) -> None:
         self.folder, self.api, self.kind = folder, api, kind
         self.left, self.short = at, short
         self.seen: tuple[int, list[str]] | None = None
+        self.durable = 0
 
     def write(self, fd: int, data: bytes | memoryview) -> int:
         if self._is_due("write"):
@@ -41,7 +44,10 @@ class FailingDisk(Disk):
     def fsync(self, fd: int) -> None:
         if self._is_due("fsync"):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
+        file, log = os.fstat(fd), self.folder / "run.jsonl"
         super().fsync(fd)
+        if log.exists() and os.path.samestat(file, log.stat()):
+            self.durable = max(self.durable, file.st_size)
 
     def _is_due(self, kind: str) -> bool:
         if kind != self.kind:
@@ -76,14 +82,22 @@ async def ran_into(folder: Path, kind: str, at: int, *, short: bool) -> bool:
         assert failure.action == ("writing" if kind == "write" else "fsync")
         assert failure.file.parent == folder
         assert disk.seen is not None
-        requests, calls = disk.seen
-        after = begun(folder, api)
         if kind == "write":
-            assert after == (requests, calls)
-        else:  # that one is noticed a little later, but before a write begins
-            assert [line for line in after[1][len(calls) :] if " r" not in line] == []
+            assert begun(folder, api) == disk.seen
+        else:  # that one is noticed a little later, but before a write begins of which it was to keep the record
+            kept = (folder / "run.jsonl").read_bytes()[: disk.durable]
+            assert [line for line in begun(folder, api)[1] if " r" not in line and not told(line, kept)] == []
         assert alone()
     return True
+
+
+def told(begin: str, log: bytes) -> bool:
+    """Whether a log has the record of a call's begin."""
+    records = map(orjson.loads, log.splitlines())
+    return any(
+        record["kind"] == "effect_begin" and record.get("tool_use_id") == begin.removeprefix("begin ")
+        for record in records
+    )
 
 
 def went_on(log: Path, script: Sequence[Answer] = SCRIPT) -> None:
