@@ -224,7 +224,7 @@ def test_a_secret_that_deltas_spell_is_not_written(tmp_path: Path, cuts: list[in
         text(said, pieces=cut_at(said, cuts)),
         tool_use("toolu_1", "read", given_, pieces=cut_at(given_, cuts)),
     )
-    marked = around.replace("%s", "[redacted: github_token]").replace(KEY, "[redacted: anthropic_key]")
+    marked = around.replace("%s", "[redacted: github_token]").replace(KEY, "[redacted: api_key]")
     for one in (answer, cut(answer, after=event_count(answer) - 4, clean=False)):
         spelling(one, path)
         events = [json.loads(line).get("event", {}) for line in path.read_text("utf-8").splitlines()]
