@@ -21,6 +21,7 @@ from looplatch import Allow, Loop, ResultMessage, Rule, Tool, ToolContext
 from looplatch.audit.disk import Disk
 from looplatch.testing import Answer, FakeClock, ScriptedAPI, error, reply, text, tool_use
 from tests.playing import ANYTHING, MODEL
+from tests.sqlite_faults import Faults, failing_writes
 
 ASKING = [Rule("ask", "write"), Rule("ask", "put")]
 # A killed process takes nothing along that the operating system has: no record has to wait for the disk.
@@ -38,6 +39,8 @@ SCRIPT: Sequence[Answer] = (
     reply(tool_use("w2", "write", {"n": 2}), tool_use("p1", "put", {"n": 3})),
     reply("Done."),
 )
+
+BRIEF: Sequence[Answer] = (SCRIPT[0], reply(tool_use("w2", "write", {"n": 2})), reply("Done."))
 
 
 class DyingDisk(Disk):
@@ -58,6 +61,13 @@ class DyingDisk(Disk):
         if self._left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
         return written
+
+
+class DyingWrites(Faults):
+    """Kills its process at a write of SQLite's own; where `short`, once that one was done in part."""
+
+    def cut(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def tools(folder: Path) -> list[Tool]:
@@ -87,13 +97,15 @@ def done(folder: Path) -> list[str]:
     return [f"{line.split()[0]} {line.rpartition(':')[2]}" for line in lines]
 
 
-async def played(folder: Path, script: Sequence[Answer], *, resume: bool, disk: Disk | None = None) -> ResultMessage:
+async def played(
+    folder: Path, script: Sequence[Answer], *, resume: bool, disk: Disk | None = None, name: str = "run.jsonl"
+) -> ResultMessage:
     """Run, or resume, the log in `folder` to its end."""
     async with ScriptedAPI(script).client() as client:
         loop = Loop(model=MODEL, client=client, tools=tools(folder), **SETTINGS)
         if disk is not None:
             loop.plan = attrs.evolve(loop.plan, disk=disk)
-        path = folder / "run.jsonl"
+        path = folder / name
         return await (loop.resume(path) if resume else loop.run("Go.", log=path))
 
 
@@ -148,7 +160,10 @@ class Killer:
         scene: str = "alone",
         approved: Sequence[str] = (),
     ) -> bool:
-        """Whether a process was killed at its record number `records`; False when it came to its end before."""
+        """Whether a process was killed at its record number `records`; False when it came to its end before.
+
+        The scene "database" counts the writes of SQLite instead.
+        """
         assert self._server.stdin is not None
         assert self._server.stdout is not None
         self._server.stdin.write(json.dumps([str(folder), had, records, torn, resume, scene, list(approved)]) + "\n")
@@ -189,6 +204,9 @@ def work(folder: str, had: int, records: int, torn: bool, resume: bool, scene: s
             asyncio.run(played(place, SCRIPT[had:], resume=resume, disk=disk))
         case "nested":
             asyncio.run(nested(place, resume=resume, disk=disk))
+        case "database":
+            with failing_writes(DyingWrites(records, short=torn)):
+                asyncio.run(played(place, BRIEF[had:], resume=resume, name="run.sqlite"))
         case _:
             given = {call: Allow() for call in approved}
             asyncio.run(nested(place, resume=resume, approvals=given, disk=disk, rules=ASKING))

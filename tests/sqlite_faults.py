@@ -78,6 +78,9 @@ class Faults:
             self.due()
         return True
 
+    def cut(self) -> None:
+        """A write was not done, or in part."""
+
 
 @contextmanager
 def failing_writes(faults: Faults) -> Generator[None]:
@@ -109,7 +112,10 @@ def _replaced(vfs: Any, name: bytes, takes: tuple[Any, ...], faults: Faults) -> 
             return int(real(fd, *given))
         if faults.short and b"write" in name and given[1] > 1:
             faults.short = False
-            return int(real(fd, given[0], given[1] // 2, *given[2:]))
+            written = int(real(fd, given[0], given[1] // 2, *given[2:]))
+            faults.cut()
+            return written
+        faults.cut()
         ctypes.set_errno(errno.ENOSPC)
         return -1
 

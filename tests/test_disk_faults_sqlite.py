@@ -10,27 +10,22 @@ import pytest
 
 import looplatch
 from looplatch import Loop, UsageError
-from looplatch.audit import LogFailed, read, redact
-from looplatch.testing import FakeClock, ScriptedAPI, reply, tool_use
-from tests.killing import tools
+from looplatch.audit import LogDamaged, LogFailed, read, redact
+from looplatch.testing import FakeClock, ScriptedAPI
+from tests.killing import BRIEF, Killer, tools
 from tests.playing import MODEL, alone
 from tests.resuming import answers_had
 from tests.sqlite_faults import Faults, can_fail, failing_writes
 from tests.test_disk_faults import begun, went_on
 
 pytestmark = pytest.mark.skipif(not can_fail(), reason="the system calls of this Python's SQLite cannot be replaced")
-SCRIPT = (
-    reply("I look.", tool_use("r1", "read", {"n": 1}), tool_use("w1", "write", {"n": 1})),
-    reply(tool_use("w2", "write", {"n": 2})),
-    reply("Done."),
-)
 FAR = 1_000_000
 FULL = pytest.mark.parametrize("short", [False, True])
 
 
-def folders(tmp_path: Path) -> Iterator[tuple[int, Path]]:
+def folders(tmp_path: Path, step: int = 1) -> Iterator[tuple[int, Path]]:
     """A new folder for each number, from 1."""
-    for at in range(1, FAR):
+    for at in range(1, FAR, step):
         folder = tmp_path / str(at)
         folder.mkdir()
         yield at, folder
@@ -39,7 +34,7 @@ def folders(tmp_path: Path) -> Iterator[tuple[int, Path]]:
 async def ran_into(folder: Path, at: int, *, short: bool, resumes: bool = False) -> Faults:
     """A run on a disk that fails at a write: it stops there, before anything else is begun. Its faults."""
     log = folder / "run.sqlite"
-    api = ScriptedAPI(SCRIPT[answers_had(read(log)) :] if resumes else SCRIPT)
+    api = ScriptedAPI(BRIEF[answers_had(read(log)) :] if resumes else BRIEF)
     seen: list[tuple[int, list[str]]] = []
     faults = Faults(at, short=short, due=lambda: seen.append(begun(folder, api)))
     async with api.client() as client:
@@ -77,8 +72,8 @@ def test_every_write_of_a_run_is_seen(tmp_path: Path) -> None:
 
 @FULL
 def test_a_disk_that_fails_at_any_write_stops_the_run_and_it_goes_on_later(tmp_path: Path, short: bool) -> None:
-    stopped = 0
-    for at, folder in folders(tmp_path):
+    stopped, step = 0, 3 if short else 1
+    for at, folder in folders(tmp_path, step):
         faults = asyncio.run(ran_into(folder, at, short=short))
         if not faults.failed:
             break
@@ -86,8 +81,8 @@ def test_a_disk_that_fails_at_any_write_stops_the_run_and_it_goes_on_later(tmp_p
         if log.exists() and len(read(log)):
             stopped += is_open(log)
             if at % 4 == 0:  # the others would take long, and tell nothing new
-                went_on(log, SCRIPT)
-    assert stopped > 80
+                went_on(log, BRIEF)
+    assert stopped > 80 // step
 
 
 @FULL
@@ -96,16 +91,42 @@ def test_it_may_fail_again_while_the_run_is_resumed(tmp_path: Path, short: bool)
     before.mkdir()
     asyncio.run(ran_into(before, 100, short=False))
     assert read(before / "run.sqlite").terminal is None
-    stopped = 0
-    for at, folder in folders(tmp_path):
+    stopped, step = 0, 3 if short else 1
+    for at, folder in folders(tmp_path, step):
         shutil.copytree(before, folder, dirs_exist_ok=True)
         faults = asyncio.run(ran_into(folder, at, short=short, resumes=True))
         if not faults.failed:
             break
         stopped += is_open(folder / "run.sqlite")
         if at % 4 == 0:
-            went_on(folder / "run.sqlite", SCRIPT)
-    assert stopped > 40
+            went_on(folder / "run.sqlite", BRIEF)
+    assert stopped > 40 // step
+
+
+@FULL
+def test_a_run_survives_kill_9_at_any_write(tmp_path: Path, short: bool) -> None:
+    killer, survived = Killer(), 0
+    try:
+        for at, folder in folders(tmp_path, 3):
+            log = folder / "run.sqlite"
+            if not killer.kill(folder, at, torn=short, scene="database"):
+                break
+            if not log.exists() or is_empty(log):
+                continue
+            survived += is_open(log)
+            if at % 4 == 0:
+                went_on(log, BRIEF)
+    finally:
+        killer.close()
+    assert survived > 80 // 3
+
+
+def is_empty(log: Path) -> bool:
+    """Whether a log has no record, or its process was killed before it made a log of the database."""
+    try:
+        return not len(read(log))
+    except LogDamaged as error:
+        return "no such table" in str(error)
 
 
 def test_what_is_deleted_is_gone_once_the_disk_is_mended(tmp_path: Path) -> None:
