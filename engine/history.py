@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import attrs
 import orjson
@@ -34,8 +34,7 @@ class _Entry:
     skeletons: bytes
 
 
-@attrs.frozen
-class Joining:
+class Joining(NamedTuple):
     """A message that takes a place in the history."""
 
     role: str
@@ -43,8 +42,7 @@ class Joining:
     kept: Sequence[Kept]
 
 
-@attrs.frozen
-class Rewrite:
+class Rewrite(NamedTuple):
     """The messages from `start` to before `stop` give way to others."""
 
     start: int
@@ -79,10 +77,12 @@ class History:
 
     def join(self, joining: Joining, hash_: str) -> None:
         """Append a message; `hash_` is that of its record."""
-        encoded = _encoded(joining)
+        role, form, kept = joining
+        encoded = _message(role, form, kept)
         if self._entries:
             self._body += b","
-        self._entries.append(_entry(len(self._body), joining, bytes.fromhex(hash_)))
+        packed = _packed([one.skeleton for one in kept])
+        self._entries.append(_Entry(len(self._body), role, form, bytes.fromhex(hash_), packed))
         self._body += encoded
         self.weight += weight_of(encoded)
         self.marks += marks_in(encoded)
@@ -97,7 +97,7 @@ class History:
         self.marks -= marks_in(last)
         if entry.form == "text":
             content = cast("dict[str, Any]", decode(last))["content"]
-            last = _message(entry.role, [encode({"type": "text", "text": content})])
+            last = _blocks(entry.role, [encode({"type": "text", "text": content})])
             entry.form = "blocks"
         longer = b"%b,%b]}" % (last[:-2], b",".join(k.encoded for k in kept))
         self._body += longer
@@ -115,38 +115,35 @@ class History:
         own, old, body = bytes.fromhex(hash_), self._entries, memoryview(self._body)
         entries: list[_Entry] = []
         pieces: list[bytes | memoryview] = []  # of the new body, to be joined by commas
-        place = length = 0
-        for change in [*rewrites, Rewrite(len(old), len(old), ())]:
-            if place < change.start:
-                piece = body[old[place].start : _end(old, body, change.start - 1)]
-                moved = length - old[place].start
-                for entry in old[place : change.start]:
-                    entry.start += moved
-                entries += old[place : change.start]
-                pieces.append(piece)
-                length += len(piece) + 1
-            if change.start < change.stop:
-                self._forget(old, body, change.start, change.stop)
-            for new in change.joining:
-                encoded = _encoded(new)
-                entries.append(_entry(length, new, own))
+        joined: list[bytes] = []
+        left: list[bytes] = []
+        place = begin = length = 0  # begin: where the message at `place` begins in the old body
+        for start, stop, joining in (*rewrites, Rewrite(len(old), len(old), ())):
+            if place < start:
+                end = old[start].start - 1 if start < len(old) else len(body)
+                pieces.append(body[begin:end])
+                kept = old[place:start]
+                if (moved := length - begin) != 0:
+                    for entry in kept:
+                        entry.start += moved
+                entries += kept
+                length += end + 1 - begin
+                begin = end + 1
+            for gone in range(start, stop):
+                end = old[gone + 1].start - 1 if gone + 1 < len(old) else len(body)
+                left.append(bytes(body[begin:end]))
+                begin = end + 1
+            for role, form, kepts in joining:
+                encoded = _message(role, form, kepts)
+                entries.append(_Entry(length, role, form, own, _packed([one.skeleton for one in kepts])))
+                joined.append(encoded)
                 pieces.append(encoded)
                 length += len(encoded) + 1
-                self.weight += weight_of(encoded)
-                self.marks += marks_in(encoded)
-            place = change.stop
+            place = stop
+        self.weight += _weight_of_all(joined) - _weight_of_all(left)
+        self.marks += marks_in(b"".join(joined)) - marks_in(b"".join(left))
         self._entries, self._body = entries, bytearray(b",").join(pieces)
         self._rechain()
-
-    def _forget(self, entries: Sequence[_Entry], body: memoryview, start: int, stop: int) -> None:
-        """Take what some messages weigh from the whole."""
-        gone = bytes(body[entries[start].start : _end(entries, body, stop - 1)])
-        self.marks -= marks_in(gone)
-        if b"base64" not in gone:
-            self.weight -= len(gone) - (stop - start - 1)
-            return
-        for place in range(start, stop):
-            self.weight -= weight_of(bytes(body[entries[place].start : _end(entries, body, place)]))
 
     def _rechain(self) -> None:
         """Make the chain over the records anew."""
@@ -186,7 +183,10 @@ class History:
 
     def weight_from(self, index: int) -> int:
         """What the messages from `index` on weigh."""
-        return weight_of(bytes(memoryview(self._body)[self._entries[index].start :]))
+        start = self._entries[index].start
+        if self._body.find(b"base64", start) < 0:
+            return len(self._body) - start
+        return weight_of(bytes(memoryview(self._body)[start:]))
 
     def message(self, index: int) -> dict[str, Any]:
         """The message at `index` as a plain API dict, made anew."""
@@ -236,22 +236,18 @@ def own_name(wanted: str) -> str:
     return wanted if _NAME.fullmatch(wanted) else _NEITHER.sub("_", wanted)[:128] or "_"
 
 
-def _entry(start: int, joining: Joining, hash_: bytes) -> _Entry:
-    return _Entry(start, joining.role, joining.form, hash_, _packed([k.skeleton for k in joining.kept]))
-
-
-def _end(entries: Sequence[_Entry], body: bytearray | memoryview, index: int) -> int:
+def _end(entries: Sequence[_Entry], body: bytearray, index: int) -> int:
     """Where the bytes of an entry end."""
     return entries[index + 1].start - 1 if index + 1 < len(entries) else len(body)
 
 
-def _encoded(joining: Joining) -> bytes:
-    if joining.form == "text":
-        return b'{"role":"%b","content":%b}' % (joining.role.encode(), joining.kept[0].encoded)
-    return _message(joining.role, [k.encoded for k in joining.kept])
+def _message(role: str, form: str, kept: Sequence[Kept]) -> bytes:
+    if form == "text":
+        return b'{"role":"%b","content":%b}' % (role.encode(), kept[0].encoded)
+    return _blocks(role, [one.encoded for one in kept])
 
 
-def _message(role: str, blocks: Sequence[bytes]) -> bytes:
+def _blocks(role: str, blocks: Sequence[bytes]) -> bytes:
     return b'{"role":"%b","content":[%b]}' % (role.encode(), b",".join(blocks))
 
 
@@ -266,3 +262,8 @@ def weight_of(encoded: bytes) -> int:
         for data in _BASE64.finditer(encoded):
             weight += _BASE64_WEIGHT - len(data.group())
     return weight
+
+
+def _weight_of_all(messages: Sequence[bytes]) -> int:
+    whole = b"".join(messages)  # of all at once it is told whether one of them can have a picture
+    return sum(map(weight_of, messages)) if b"base64" in whole else len(whole)

@@ -11,15 +11,17 @@ BYTES_PER_TOKEN: Final = 4
 MEDIA_TOKENS: Final = 1_600  # of a picture or a document: its base64 text says nothing of that
 
 Message = dict[str, Any]
+_MARK: Final = b'"base64"'
 _BASE64: Final = re.compile(rb'"data":"[A-Za-z0-9+/=]{512,}"')
 
 
 def weigh(message: Message) -> int:
     """The tokens of a message, estimated: its JSON text at four bytes a token, each picture or document at 1,600."""
     try:
-        return weigh_json(orjson.dumps(message))
+        text = orjson.dumps(message)
     except TypeError:
-        return weigh_json(encoded(message))
+        text = encoded(message)
+    return weigh_json(text) if _MARK in text else len(text) // BYTES_PER_TOKEN
 
 
 def weigh_all(messages: Iterable[Message]) -> int:
@@ -30,7 +32,7 @@ def weigh_all(messages: Iterable[Message]) -> int:
 def weigh_json(text: bytes) -> int:
     """The tokens of encoded JSON, estimated as `weigh` does."""
     weight = len(text)
-    if b'"base64"' in text:
+    if _MARK in text:
         for data in _BASE64.finditer(text):
             weight += MEDIA_TOKENS * BYTES_PER_TOKEN - len(data.group())
     return weight // BYTES_PER_TOKEN

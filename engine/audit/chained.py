@@ -206,20 +206,13 @@ class ChainedLog(ABC):
         """Put many payloads into the payload store at once; see `KeepsMany`."""
         if self._ended is not None or self._failure is not None:
             self._refuse()
-        salt, keeps = self._salts.next, self.keeps_payloads
-        made: list[Commitment] = []
-        kept: list[tuple[str, bytes, bytes]] = []
-        for payload in payloads:
-            own = salt()
-            hex_ = commitment(own, payload)
-            made.append(Commitment(hex_, len(payload)))
-            if keeps:
-                if b"\n" in payload:
-                    raise BadRecord("payload", _TWO_LINES)
-                kept.append((hex_, own, payload))
-        if kept:
-            self._store(kept)
-        return made
+        salts = self._salts.many(len(payloads))
+        hexes = list(map(commitment, salts, payloads))
+        if self.keeps_payloads and payloads:
+            if any(b"\n" in payload for payload in payloads):
+                raise BadRecord("payload", _TWO_LINES)
+            self._store(list(zip(hexes, salts, payloads, strict=True)))
+        return list(map(Commitment, hexes, map(len, payloads)))
 
     def finish(self, state: State, terminal: Terminal, history: dict[str, Any] | None = None) -> Record:
         """Append the seal; no record follows it."""

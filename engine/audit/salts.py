@@ -21,14 +21,25 @@ class Salts:
         self._drawn: list[bytes] = []
         self._process = 0
 
+    def many(self, count: int) -> list[bytes]:
+        """So many salts, as `next` gives them."""
+        if self._count == 1:
+            return [self.next() for _ in range(count)]
+        given = self._drawn_anew(count)
+        return [given[place : place + SALT_BYTES] for place in range(0, len(given), SALT_BYTES)]
+
     def next(self) -> bytes:
         """A salt that was not given before; also not by another process that was forked from this one."""
         drawn = self._drawn
         if not drawn or self._process != os.getpid():
-            wanted = SALT_BYTES * self._count
-            given = self._entropy(wanted)
-            if len(given) != wanted:
-                raise UsageError("entropy", f"it gave {len(given)} bytes for {wanted}", "Give as many as are asked for")
-            drawn[:] = [given[place : place + SALT_BYTES] for place in range(wanted - SALT_BYTES, -1, -SALT_BYTES)]
+            given = self._drawn_anew(self._count)
+            drawn[:] = [given[place : place + SALT_BYTES] for place in range(len(given) - SALT_BYTES, -1, -SALT_BYTES)]
             self._process = os.getpid()
         return drawn.pop()
+
+    def _drawn_anew(self, count: int) -> bytes:
+        wanted = SALT_BYTES * count
+        given = self._entropy(wanted)
+        if len(given) != wanted:
+            raise UsageError("entropy", f"it gave {len(given)} bytes for {wanted}", "Give as many as are asked for")
+        return given

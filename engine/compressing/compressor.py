@@ -11,7 +11,7 @@ from looplatch.compressing.summary_writer import KnownSummary, SummaryWriter
 from looplatch.messages import SystemMessage
 from looplatch.next_request import NextRequest
 from looplatch.recovery.compression.collapse import Span, Staged, drain, fresh, next_span
-from looplatch.recovery.compression.compact import compaction_request
+from looplatch.recovery.compression.compact import may_compact
 from looplatch.recovery.compression.edits import LEAST_SAVING, Edit, first_changed, is_worth_it, saving
 from looplatch.recovery.compression.exchanges import outline
 from looplatch.recovery.compression.fitting import fit_newest, newest_results, newest_tokens
@@ -117,9 +117,10 @@ class Compressor:
     def _take(self, step: Step, messages: Sequence[Message], load: Load) -> Event | None:
         match step:
             case Step.SNIP:
-                return self._edited(
-                    Level.SNIP, messages, (*self._snipped(messages, load), *self._too_big(messages, load))
-                )
+                edits, saved = self._snipped(messages, load)
+                if load.is_over and (cut := self._oversized(messages)):
+                    edits, saved = (*edits, *cut), saving(messages, (*edits, *cut))
+                return self._edited(Level.SNIP, messages, edits, saved=saved)
             case Step.MICRO:
                 window = self.gauge.in_weights(load.window)
                 return self._edited(Level.MICRO, messages, micro(messages, self._settings, window))
@@ -127,7 +128,8 @@ class Compressor:
                 self._span = self._next_span(messages, load)
                 return None if self._span is None else self._due(Level.COLLAPSE)
             case Step.COLLAPSE:
-                return self._edited(Level.COLLAPSE, messages, self._collapsed(messages, load))
+                edits, saved = self._collapsed(messages, load)
+                return self._edited(Level.COLLAPSE, messages, edits, saved=saved)
             case Step.COMPACT:
                 self._span = None
                 return self._due(Level.COMPACT) if self._may_compact(messages) else None
@@ -139,23 +141,21 @@ class Compressor:
 
     # --- the levels that need no model
 
-    def _snipped(self, messages: Sequence[Message], load: Load) -> tuple[Edit, ...]:
-        """The edits that cut old results, where that is due and does not wait."""
+    def _snipped(self, messages: Sequence[Message], load: Load) -> tuple[tuple[Edit, ...], int]:
+        """The edits that cut old results, where that is due and does not wait, and what they save."""
         settings = self._settings
         if not settings.due(Level.SNIP, load.tokens, load.window):
-            return ()
+            return (), 0
         edits = snip(messages, settings, is_read=self._at.plan.toolbox.is_read)
-        frees = self.gauge.in_tokens(saving(messages, edits))
-        return () if snip_waits(settings, load, frees) else edits
+        saved = saving(messages, edits)
+        return ((), 0) if snip_waits(settings, load, self.gauge.in_tokens(saved)) else (edits, saved)
 
-    def _collapsed(self, messages: Sequence[Message], load: Load) -> tuple[Edit, ...]:
-        """The edits that apply the staged summaries, where they do not wait for more of them."""
+    def _collapsed(self, messages: Sequence[Message], load: Load) -> tuple[tuple[Edit, ...], int]:
+        """The edits that apply the staged summaries, where they do not wait for more of them, and what they save."""
         edits = drain(messages, self._staged, self._settings)
-        frees = self.gauge.in_tokens(saving(messages, edits))
-        return () if collapse_waits(self._settings, load.window, frees) else edits
-
-    def _too_big(self, messages: Sequence[Message], load: Load) -> tuple[Edit, ...]:
-        return self._oversized(messages) if load.is_over else ()
+        saved = saving(messages, edits)
+        waits = collapse_waits(self._settings, load.window, self.gauge.in_tokens(saved))
+        return ((), 0) if waits else (edits, saved)
 
     def _oversized(self, messages: Sequence[Message]) -> tuple[Edit, ...]:
         """The edits that cut the newest results to a half of what the window leaves for the prompt.
@@ -276,7 +276,7 @@ class Compressor:
         return self._squeezed(messages, Load(self.gauge.tokens() + self._following.ordinary_limit, window))
 
     def _may_compact(self, messages: Sequence[Message]) -> bool:
-        return self._settings.compact_at is not None and bool(compaction_request(messages, self._settings))
+        return self._settings.compact_at is not None and may_compact(messages, self._settings)
 
     def drop_thinking(self) -> None:
         """Take all thinking out of the history: another model goes on with it."""
@@ -287,10 +287,15 @@ class Compressor:
     # --- both
 
     def _edited(
-        self, level: Level, messages: Sequence[Message], edits: Sequence[Edit], spent: Mapping[str, int] | None = None
+        self,
+        level: Level,
+        messages: Sequence[Message],
+        edits: Sequence[Edit],
+        spent: Mapping[str, int] | None = None,
+        saved: int | None = None,
     ) -> Event | None:
         before = self.gauge.tokens()
-        lost = self._change(level, messages, edits)
+        lost = self._change(level, messages, edits, saved)
         if lost is None:
             return None
         after = self.gauge.tokens()
@@ -298,9 +303,14 @@ class Compressor:
             level=level, tokens_before=before, tokens_after=after, cache_lost=lost, **(spent or {})
         )
 
-    def _change(self, level: Level, messages: Sequence[Message], edits: Sequence[Edit]) -> int | None:
-        """Change the history. Returns how many cached tokens that gave up; None where it was not worth it."""
-        if not is_worth_it(messages, edits):
+    def _change(
+        self, level: Level, messages: Sequence[Message], edits: Sequence[Edit], saved: int | None = None
+    ) -> int | None:
+        """Change the history. Returns how many cached tokens that gave up; None where it was not worth it.
+
+        saved: what the edits save, where that is known.
+        """
+        if (saving(messages, edits) if saved is None else saved) < LEAST_SAVING:
             return None
         tokens = self.gauge.tokens()
         lost = min(tokens, self.gauge.in_tokens(self._at.history.weight_from(first_changed(edits)) // BYTES_PER_TOKEN))

@@ -19,6 +19,11 @@ from looplatch.recovery.weights import Message, encoded, weigh_json
 FIRST_PROMPT_TOKENS: Final = 2_000  # of the task as it was first put: up to here it is kept word by word
 
 
+def may_compact(messages: Sequence[Message], settings: Compression) -> bool:
+    """Whether there is something to summarise before the latest exchange, and it may be done now."""
+    return _plan(messages, settings) is not None
+
+
 def compaction_request(
     messages: Sequence[Message], settings: Compression, budget_tokens: int | None = None
 ) -> list[Message]:

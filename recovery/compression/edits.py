@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 import attrs
 
-from looplatch.recovery.weights import Message, weigh_all
+from looplatch.recovery.weights import Message, weigh, weigh_all
 
 T = TypeVar("T")
 
@@ -79,4 +79,6 @@ def lowering(messages: Sequence[Message], edits: Iterable[Edit]) -> tuple[tuple[
 
 
 def _gain(messages: Sequence[Message], edit: Edit) -> int:
+    if edit.stop - edit.start == 1 == len(edit.messages):
+        return weigh(messages[edit.start]) - weigh(edit.messages[0])
     return weigh_all(messages[edit.start : edit.stop]) - weigh_all(edit.messages)

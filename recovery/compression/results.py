@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from looplatch.recovery.compression.cutting import Content
 from looplatch.recovery.compression.edits import Edit
-from looplatch.recovery.compression.exchanges import Exchange, blocks_of
+from looplatch.recovery.compression.exchanges import Exchange
 from looplatch.recovery.weights import Message
 
 _UNKNOWN: Final[Mapping[str, Any]] = {}
@@ -45,8 +45,8 @@ def results_of(messages: Sequence[Message], exchanges: Iterable[Exchange]) -> li
                 if block["type"] == "tool_result":
                     call = calls.get(block["tool_use_id"], _UNKNOWN)
                     direct = "caller" not in call or _is_direct(call["caller"])
-                    given = block.get("content") or ""
-                    results.append(Result(place, index, call, given, bool(block.get("is_error")), direct))
+                    failed = "is_error" in block and bool(block["is_error"])
+                    results.append(Result(place, index, call, block.get("content") or "", failed, direct))
     return results
 
 
@@ -57,12 +57,11 @@ def _is_direct(caller: Mapping[str, Any] | None) -> bool:
 def with_content(messages: Sequence[Message], contents: Iterable[tuple[Result, Content]]) -> tuple[Edit, ...]:
     """The edits that give each result its new content: one a message."""
     refilled: dict[int, list[Mapping[str, Any]]] = {}
-    for result, content in contents:
-        place = result.place
+    for (place, number, *_), content in contents:
         blocks = refilled.get(place)
         if blocks is None:
-            blocks = refilled[place] = list(blocks_of(messages[place]))
-        blocks[result.block] = {**blocks[result.block], "content": content}
+            blocks = refilled[place] = list(messages[place]["content"])
+        blocks[number] = {**blocks[number], "content": content}
     return tuple(
         Edit(start=place, stop=place + 1, messages=({**messages[place], "content": refilled[place]},))
         for place in sorted(refilled)

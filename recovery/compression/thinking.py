@@ -48,7 +48,7 @@ def with_thinking_dropped(
 
     Where thinking is kept, `editable_from` has ruled out edits before it, and there is none to drop.
     """
-    if not edits or settings.thinking != "drop":
+    if not (edits and parts.thoughts) or settings.thinking != "drop":
         return in_order(edits)
     replaced = {place for edit in edits for place in range(edit.start, edit.stop)}
     dropped: list[Edit] = []

@@ -1,21 +1,28 @@
 """What is measured of compression: each level on a history of 2,000 messages, and `prepare` where nothing is due."""
 
 import asyncio
+import gc
 import random
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
+from anthropic import AsyncAnthropic
+
 from looplatch import Compression, Loop, Tool, ToolContext
-from looplatch.audit import MemoryLog
-from looplatch.compressing.compressor import Compressor
+from looplatch.audit import AuditLog, JsonlLog, MemoryLog
+from looplatch.compressing.compressor import Compressor, PastCompression
 from looplatch.compressing.gauge import Gauge
-from looplatch.compressing.rewriting import rewrite
+from looplatch.compressing.summary import Summary
+from looplatch.compressing.summary_writer import KnownSummary
 from looplatch.history import History
 from looplatch.journal import Journal
 from looplatch.next_request import NextRequest
 from looplatch.outbox import Outbox
+from looplatch.plan import Plan
 from looplatch.recovery.compression.collapse import Staged, drain, next_span
 from looplatch.recovery.compression.compact import compact
 from looplatch.recovery.compression.edits import Edit, apply, saving
@@ -24,7 +31,9 @@ from looplatch.recovery.compression.revising import edit_problems
 from looplatch.recovery.compression.snip import snip
 from looplatch.recovery.validity import history_problems
 from looplatch.recovery.weights import Message, weigh_all
-from looplatch.states.context import Context
+from looplatch.states.context import TOTALS, Context
+from looplatch.states.events import HistoryCompressed, SummaryDue
+from looplatch.states.level import Level
 from looplatch.testing import FakeClock, ScriptedAPI
 from looplatch.workplace import Workplace
 
@@ -37,47 +46,80 @@ _NO_ANSWER: Final[dict[str, Any]] = dict.fromkeys(("message_id", "model", "stop_
 
 
 def levels(server: str) -> dict[str, Any]:
-    """The CPU time of each level: of finding and checking its edits, and of writing them into history and log."""
-    return asyncio.run(_with_plan(_levels))
+    """The CPU time of each level: of finding and checking its edits, and of all of it, up to what stands in the log."""
+    return asyncio.run(_with_client(_levels))
 
 
 def prepare(server: str) -> dict[str, Any]:
     """The CPU time of `prepare` where nothing is due, for a short history and a long one."""
-    return asyncio.run(_with_plan(_prepared))
+    return asyncio.run(_with_client(_prepared))
 
 
 async def _read(given: dict[str, Any], ctx: ToolContext) -> str:
     return "done"
 
 
-async def _with_plan(measured: Callable[[Any], Any]) -> dict[str, Any]:
+async def _with_client(measured: Callable[[AsyncAnthropic], Any]) -> dict[str, Any]:
     async with ScriptedAPI([]).client() as client:
-        read = Tool("read", "", {"type": "object"}, _read, True)
-        plan = Loop(model="claude-sonnet-4-5", client=client, tools=[read], clock=FakeClock(), window=10**9).plan
-        figures: dict[str, Any] = await measured(plan)
+        figures: dict[str, Any] = await measured(client)
         return figures
 
 
-async def _levels(plan: Any) -> dict[str, Any]:
+def _plan(client: AsyncAnthropic, window: int, compression: Compression = _SETTINGS) -> Plan:
+    read = Tool("read", "", {"type": "object"}, _read, True)
+    return Loop(
+        model="claude-sonnet-4-5",
+        client=client,
+        tools=[read],
+        clock=FakeClock(),
+        window=window,
+        compression=compression,
+    ).plan
+
+
+async def _levels(client: AsyncAnthropic) -> dict[str, Any]:
     messages = _history(MESSAGES)
     window = weigh_all(messages)
     staged = _staged(messages, window // 5)
-    makers: dict[str, Callable[[], Sequence[Edit]]] = {
-        "snip": lambda: snip(messages, _SETTINGS, is_read=plan.toolbox.is_read),
-        "micro": lambda: micro(messages, _SETTINGS, window),
-        "collapse": lambda: drain(messages, staged, _SETTINGS),
-        "compact": lambda: compact(messages, _SUMMARY, _SETTINGS),
+    makers: dict[Level, Callable[[], Sequence[Edit]]] = {
+        Level.SNIP: lambda: snip(messages, _SETTINGS, is_read=_plan(client, window).toolbox.is_read),
+        Level.MICRO: lambda: micro(messages, _SETTINGS, window),
+        Level.COLLAPSE: lambda: drain(messages, staged, _SETTINGS),
+        Level.COMPACT: lambda: compact(messages, _SUMMARY, _SETTINGS),
     }
     figures: dict[str, Any] = {}
-    for name, make in makers.items():
-        edits = make()
-        if saving(messages, edits) <= 0 or list(history_problems(apply(messages, edits))):
-            raise AssertionError(f"{name} did not shorten the history")
-        figures[f"{name}_ms"] = _cpu_ms(partial(_made_and_checked, messages, make))
-        places = [_workplace(plan, messages) for _ in range(3)]
-        spent = [_cpu_ms(partial(rewrite, at, name, messages, edits), 1) for at in places]
-        figures[f"{name}_written_ms"] = min(spent)
+    with tempfile.TemporaryDirectory() as folder:
+        for level, make in makers.items():
+            edits = make()
+            if saving(messages, edits) <= 0 or list(history_problems(apply(messages, edits))):
+                raise AssertionError(f"{level} did not shorten the history")
+            figures[f"{level}_ms"] = _cpu_ms(partial(_made_and_checked, messages, make))
+            only = Compression(**{f"{one}_at": 0.5 if one == level else None for one in (*Level, "stage")})
+            due = _plan(client, int(window / 0.8), only)
+            spent = [await _whole_ms(due, Path(folder) / f"{level}{n}.jsonl", level, staged) for n in range(_TIMES)]
+            figures[f"{level}_whole_ms"] = min(spent)
     return figures
+
+
+async def _whole_ms(plan: Plan, file: Path, level: Level, staged: Sequence[Staged]) -> float:
+    """The CPU time from the moment that a level is due until all of it is in history and log."""
+    log = JsonlLog(file, "bench")
+    at = _workplace(plan, _history(MESSAGES), log)
+    compressor, context = Compressor(at, Gauge(at), NextRequest(at)), Context()
+    summary = KnownSummary(
+        level=level, summary=Summary(text=_SUMMARY, spent=dict.fromkeys(TOTALS, 0)), sent=at.history.sent
+    )
+    compressor.restore(PastCompression(staged=staged, summary=summary))
+    gc.collect()
+    begun = time.process_time()
+    event = await compressor.fit(context)
+    if isinstance(event, SummaryDue):
+        event = await compressor.write(context)
+    spent = time.process_time() - begun
+    log.close()
+    if not isinstance(event, HistoryCompressed) or event.level is not level:
+        raise AssertionError(f"{level} was not used, but {event}")
+    return spent * 1e3
 
 
 def _made_and_checked(messages: Sequence[Message], make: Callable[[], Sequence[Edit]]) -> list[str]:
@@ -86,12 +128,13 @@ def _made_and_checked(messages: Sequence[Message], make: Callable[[], Sequence[E
     return list(edit_problems(messages, edits))
 
 
-async def _prepared(plan: Any) -> dict[str, Any]:
+async def _prepared(client: AsyncAnthropic) -> dict[str, Any]:
+    plan = _plan(client, 10**9)
     return {f"after_{count}_us": await _prepare_us(plan, count) for count in (20, MESSAGES)}
 
 
-async def _prepare_us(plan: Any, count: int) -> float:
-    at = _workplace(plan, _history(count))
+async def _prepare_us(plan: Plan, count: int) -> float:
+    at = _workplace(plan, _history(count), MemoryLog("bench"))
     compressor, context = Compressor(at, Gauge(at), NextRequest(at)), Context()
     spent: list[float] = []
     for _ in range(_TIMES):
@@ -144,9 +187,9 @@ def _staged(messages: Sequence[Message], tokens: int) -> list[Staged]:
     return staged
 
 
-def _workplace(plan: Any, messages: Sequence[Message]) -> Workplace:
-    log = MemoryLog("bench", payloads="keep", clock=plan.clock, entropy=plan.entropy)
-    at = Workplace(plan=plan, journal=Journal(log), history=History(), outbox=Outbox(), partial=False)
+def _workplace(plan: Plan, messages: Sequence[Message], log: AuditLog) -> Workplace:
+    journal = Journal(log, plan.secrets)
+    at = Workplace(plan=plan, journal=journal, history=History(), outbox=Outbox(), partial=False)
     for message in messages:
         more = _NO_ANSWER if message["role"] == "assistant" else {}
         at.join(message["role"], [at.journal.keep(block) for block in message["content"]], **more)
