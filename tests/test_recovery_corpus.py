@@ -1,6 +1,7 @@
 """The recorded agent sessions played through a loop, at windows from 8,000 to 200,000 tokens."""
 
 import asyncio
+import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.recovering import SUMMARY, too_long, transcript_in
 
 pytestmark = pytest.mark.corpus
 
+WHOLE = "LOOPLATCH_WHOLE" in os.environ
 WINDOWS = (8_000, 20_000, 200_000)
 STRICTLY = 20_000  # up to here the server looks at every request with all its rules, which takes most of the time
 Message = dict[str, Any]
@@ -33,14 +35,16 @@ class Session:
     """Plays a session again: its model says what it said, and its tools bring what they brought.
 
     earlier: how it began, up to 45 % of the window: that is given to the first run, since nothing would be due. Where
-    the window is wide, which makes each run dear, no more than twenty things that the user said are played.
+    the window is wide, which makes each run dear, no more than twenty things that the user said are played. `make soak`
+    plays all of it from the start.
     """
 
     def __init__(self, messages: list[Message], window: int) -> None:
         prompts = [place for place, message in enumerate(messages) if is_prompt(message)]
-        start = max(place for place in prompts if weigh_all(messages[:place]) <= 0.45 * window)
+        given = [place for place in prompts if weigh_all(messages[:place]) <= 0.45 * window]
+        start = given[0 if WHOLE else -1]
         self.earlier = messages[:start]
-        self._prompts = [place for place in prompts if place >= start][: max(20, 600_000 // window)]
+        self._prompts = [place for place in prompts if place >= start][: None if WHOLE else max(20, 600_000 // window)]
         self._messages = messages
         self._answers = iter([message for message in messages[start:] if message["role"] == "assistant"])
         blocks = [block for message in messages for block in message["content"]]

@@ -1,6 +1,7 @@
 """A run cut off after any of its records goes on to the same end, and does nothing twice."""
 
 import asyncio
+import os
 from functools import cache
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.playing import Play, play
 from tests.resuming import Resumed, answers_had, begun_and_ended, cut_after, resumed, started
 from tests.tales import COMPACTED, TALES, Ran, Tale, noted
 
+EVERY = 1 if "LOOPLATCH_WHOLE" in os.environ else 5
 INTERRUPTED = "interrupted, effect unknown"
 
 
@@ -94,7 +96,7 @@ def cut_midway(log: Log) -> bool:
 def cuts() -> dict[str, list[int]]:
     """After how many records each tale is cut: after every fifth, and where its last four are of kinds met nowhere yet.
 
-    All tales begin and end alike, and long ones go on as they went on before.
+    All tales begin and end alike, and long ones go on as they went on before. `make soak` cuts after every one.
     """
     met: set[tuple[str, ...]] = set()
     places: dict[str, list[int]] = {}
@@ -103,7 +105,7 @@ def cuts() -> dict[str, list[int]]:
         chosen: list[int] = []
         for count in range(1, len(kinds) - 3):
             latest = tuple(kinds[count - 1 : count + 3])
-            if latest not in met or count % 5 == 0:
+            if latest not in met or count % EVERY == 0:
                 met.add(latest)
                 chosen.append(count)
         places[tale.name] = chosen

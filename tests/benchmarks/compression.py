@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import attrs
 from anthropic import AsyncAnthropic
 
 from looplatch import Compression, Loop, Tool, ToolContext
@@ -42,6 +43,13 @@ _TIMES: Final = 7
 _ROUNDS: Final = 2_000
 _SUMMARY: Final = "The files were read, and the change was made as it was asked for. " * 20
 _SETTINGS: Final = Compression()
+_OFF: Final = Compression(snip_at=None, micro_at=None, stage_at=None, collapse_at=None, compact_at=None)
+_ONLY: Final = {
+    Level.SNIP: attrs.evolve(_OFF, snip_at=0.5),
+    Level.MICRO: attrs.evolve(_OFF, micro_at=0.5),
+    Level.COLLAPSE: attrs.evolve(_OFF, collapse_at=0.5),
+    Level.COMPACT: attrs.evolve(_OFF, compact_at=0.5),
+}
 _NO_ANSWER: Final[dict[str, Any]] = dict.fromkeys(("message_id", "model", "stop_reason"))
 
 
@@ -94,8 +102,7 @@ async def _levels(client: AsyncAnthropic) -> dict[str, Any]:
             if saving(messages, edits) <= 0 or list(history_problems(apply(messages, edits))):
                 raise AssertionError(f"{level} did not shorten the history")
             figures[f"{level}_ms"] = _cpu_ms(partial(_made_and_checked, messages, make))
-            only = Compression(**{f"{one}_at": 0.5 if one == level else None for one in (*Level, "stage")})
-            due = _plan(client, int(window / 0.8), only)
+            due = _plan(client, int(window / 0.8), _ONLY[level])
             spent = [await _whole_ms(due, Path(folder) / f"{level}{n}.jsonl", level, staged) for n in range(_TIMES)]
             figures[f"{level}_whole_ms"] = min(spent)
     return figures
