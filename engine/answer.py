@@ -223,8 +223,8 @@ class Answer:
         """The call failed: if a tool had begun, the prefix up to the last begun call stays."""
         await self._let_go()
         await self.calls.call_off()
+        self._trouble = self._trouble_of(failure)  # by the caller's code, maybe, which may raise
         self.failure = failure
-        self._trouble = self._trouble_of(failure)
         self._end_effect(failure.type, self.usage())
         return self._conclude_failure(failure, self._trouble)
 

@@ -56,6 +56,8 @@ class Calls:
         self._stopping = False
         self._may_begin = asyncio.Event()
         self._may_begin.set()
+        self._held_back: set[str] = set()  # the calls that wait for that
+        self._resting = False  # the run is about to rest: what has not begun is for whoever resumes it
         self._permission: Permission | None = None
         if at.plan.rules or at.plan.hooks.before_tool is not None:
             self._permission = Permission(at, turn, self._with_input)
@@ -74,7 +76,7 @@ class Calls:
     @property
     def begun(self) -> tuple[Call, ...]:
         """The calls whose tool was started."""
-        return self._scheduler.begun
+        return tuple(call for call in self._scheduler.begun if call.id not in self._held_back)
 
     @property
     def settled(self) -> bool:
@@ -201,6 +203,8 @@ class Calls:
     async def rest(self) -> bool:
         """Start nothing more, and wait for what runs. Returns False when the consumer is to be told something first."""
         self._scheduler.hold()
+        self._resting = True
+        self._may_begin.set()  # what waits for it does not begin any more, and must not be waited for
         changed = self._at.outbox.changed
         while True:
             changed.clear()
@@ -231,11 +235,19 @@ class Calls:
         if self._permission is not None:
             self._permission.give_up()
 
-    async def _carry_out(self, call: Call, abort: AbortSignal) -> Outcome | Asked:
-        """Carry a call out between its two records. Asked: a run inside it waits for someone's word."""
-        await self._may_begin.wait()
+    async def _carry_out(self, call: Call, abort: AbortSignal) -> Outcome | Asked | None:
+        """Carry a call out between its two records.
+
+        Asked: a run inside it waits for someone's word. None: it has not begun, since the run is about to rest.
+        """
+        if not self._may_begin.is_set():
+            self._held_back.add(call.id)
+            await self._may_begin.wait()
+            self._held_back.discard(call.id)
         if abort.is_set():
             return not_started(call)
+        if self._resting:
+            return None
         at, run = self._at, self._at.journal.log.run
         fresh = self.unnamed(call.index)
         asked = self._blocks[call.index].skeleton["commitment"]

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple, cast
 import attrs
 import orjson
 
+from looplatch.blocks import blocks_of
 from looplatch.encoding import decode, encode
 from looplatch.kept import Kept
+from looplatch.recovery.closing import open_server_calls
 from looplatch.request import marks_in
 from looplatch.states.record import ZEROS, digest
 
@@ -152,6 +154,21 @@ class History:
         for place in range(0, len(hashes), 64):
             chained = digest((chained + hashes[place : place + 64]).encode())
         self._digest, self._records = chained, len(hashes) // 64
+
+    @property
+    def takes_text(self) -> bool:
+        """Whether something may be said after the results of the last turn.
+
+        Nothing may where that turn waits for tools of the server's, too: it would refuse their calls then.
+        """
+        if self.last_role != "user":
+            return False
+        blocks: list[dict[str, Any]] = []
+        for index in reversed(range(len(self) - 1)):
+            if self._entries[index].role != "assistant":
+                break
+            blocks += blocks_of(self.message(index))
+        return not open_server_calls(blocks)
 
     @property
     def is_mid_turn(self) -> bool:

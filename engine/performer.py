@@ -145,7 +145,7 @@ class Performer:
 
     async def _fit_context(self, context: Context) -> Event:
         self.answer = None
-        if self.unsent and context.reason is Continue.NEXT_TURN and self._at.history.last_role == "user":
+        if self.unsent and context.reason is Continue.NEXT_TURN and self._at.history.takes_text:
             said, self.unsent = self.unsent, []
             for text in said:
                 self._at.say_text(text, origin="send")
@@ -324,6 +324,8 @@ class Performer:
 
     async def stop(self, state: State) -> None:
         """End what is going on and leave a history that can be sent as it is."""
+        if self.answer is None:
+            self.answer, self._unread = self._unread, None  # of an earlier process: what it ran must be in the history
         answer = self.answer
         if answer is not None:
             await answer.stop()

@@ -29,9 +29,13 @@ def open_server_results(blocks: Sequence[Mapping[str, Any]]) -> list[dict[str, A
 
     For a tool that is not known here there is none, since each tool has its own type of result.
     """
+    return [made for call in open_server_calls(blocks) if (made := _unavailable(call)) is not None]
+
+
+def open_server_calls(blocks: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The server's own calls among the `blocks` of a turn that have no result."""
     answered = {block.get("tool_use_id") for block in blocks}
-    calls = [block for block in blocks if block.get("type") in SERVER_CALLS and block.get("id") not in answered]
-    return [made for call in calls if (made := _unavailable(call)) is not None]
+    return [block for block in blocks if block.get("type") in SERVER_CALLS and block.get("id") not in answered]
 
 
 def with_turns_closed(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

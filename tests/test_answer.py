@@ -363,6 +363,20 @@ def test_what_was_spent_is_never_more_than_a_record_holds() -> None:
     assert told.result.usage["input_tokens"] == 2**53 - 1
 
 
+@pytest.mark.parametrize("output", [1, 2**60])
+def test_a_prompt_of_more_tokens_than_there_can_be_counts_for_nothing(output: int) -> None:
+    """Neither for the size of the history nor for that of the window; `play` verifies the log."""
+    most = {"input_tokens": 2**60, "cache_read_input_tokens": 2**60, "output_tokens": output}
+    much = tool_named("read", answer=lambda given, ctx: "much " * 3_000)
+    cut_off = reply(tool_use("t3", "read", {}), usage=most, stop="model_context_window_exceeded")
+    script = [reply(tool_use("t1", "read", {}), tool_use("t2", "read", {}), usage=most), cut_off, reply("Done.")]
+    told = play(script, tools=[much], window=9_000, max_tokens=500)
+    [end, *_] = [record for record in told.log if record.get("held", 0) != 0]
+    assert end["held"] is None
+    ready = [move["fields"] for move in told.log.transitions if move.event == "ContextReady"]
+    assert all(fields["tokens"] < 20_000 and fields["window"] == 9_000 for fields in ready)
+
+
 # --- records and states
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from looplatch import Deny, Hooks, UsageError
+from looplatch import Allow, Deny, Hooks, UsageError
 from looplatch.hooks import ToolCallContext
 from looplatch.testing import FakeClock, ScriptedAPI, error, reply, stalled, tool_use
 from tests.playing import Hanging, alone, check, echo, rounds, running, scripted, tool_named, transition
@@ -227,5 +227,31 @@ def test_a_denial_that_interrupts_before_the_run_rests_ends_it_when_it_is_resume
             assert suspended(run.log)
             last = await stayed(loop.resume(run.log), api)
             assert last.result.terminal == "denied"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+@pytest.mark.parametrize("state", ["decide", "orchestrate"])
+@pytest.mark.parametrize("slowness", [1, 40])
+def test_a_permission_that_comes_late_does_not_keep_the_run_from_its_rest(
+    slowness: int, state: str, read_only: bool
+) -> None:
+    async def main() -> None:
+        async def before_tool(call: ToolCallContext) -> Allow:
+            await rounds(slowness)
+            return Allow()
+
+        api = ScriptedAPI([reply(tool_use("t1", "read", {}), tool_use("t2", "read", {})), reply("Done.")])
+        tools = [echo("read", read_only=read_only)]
+        async with scripted(api, tools=tools, hooks=Hooks(before_tool=before_tool)) as loop:
+            run = loop.run("Go.", pause_before=[state])
+            async with asyncio.timeout(30):
+                await run
+            assert suspended(run.log)
+            assert alone()
+            last = await stayed(loop.resume(run.log), api)
+            assert last.result.terminal == "answered"
+            assert [block["content"] for block in last.run.messages[2]["content"]] == ["read {}", "read {}"]
 
     asyncio.run(main())

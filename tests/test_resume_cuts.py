@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from looplatch import Log, LooplatchError
+from looplatch import Log, LooplatchError, Run
 from looplatch.blocks import blocks_of
+from looplatch.messages import Message
 from looplatch.recovery.resume.fold import CannotResume
 from looplatch.states.record import Kind, Record
 from looplatch.testing import reply, tool_use
 from tests.playing import Play, play
 from tests.resuming import Resumed, answers_had, begun_and_ended, cut_after, resumed, started
-from tests.tales import COMPACTED, TALES, Ran, Tale, noted
+from tests.tales import COMPACTED, CUT, HOOKS, SERVED, TALES, WRITES, Ran, Tale, noted
 
 EVERY = 1 if "LOOPLATCH_WHOLE" in os.environ else 5
 INTERRUPTED = "interrupted, effect unknown"
@@ -128,6 +129,32 @@ def test_a_run_cut_after_a_record_of_any_kind_comes_to_the_same_end(tale: Tale) 
                 taken_up(tale, before, ran)
             continue
         check_end(before, taken_up(tale, before, ran), whole, ran)
+
+
+@pytest.mark.parametrize("tale", [WRITES, SERVED, CUT, HOOKS], ids=lambda tale: tale.name)
+@pytest.mark.parametrize("left", [1, 2, 3], ids=["at once", "after one message", "after two"])
+def test_a_run_that_is_taken_up_only_to_be_stopped_leaves_a_right_history(tale: Tale, left: int) -> None:
+    """`resumed` checks it: whatever was carried out is in the history, and every call has its result."""
+    whole = told(tale)
+    for count in range(started_after(whole.log), len(whole.log) - 2):
+        before, seen = cut_after(whole.log, count), Ran()
+
+        def watch(message: Message, run: Run) -> None:
+            seen.append(type(message).__name__)  # noqa: B023 - it is called within this round
+            if len(seen) == left:  # noqa: B023
+                run.abort()
+
+        script, _ = tale.rest(answers_had(before))
+        went_on = asyncio.run(resumed(before, script, watch=watch, known=tale.known, **tale.options(Ran())))
+        assert went_on.error is None
+        begun, _ = begun_and_ended(before.records)
+        answered = {block["tool_use_id"] for block in results_in(went_on.run.messages)}
+        assert answered >= begun, "what was begun is in the history"
+
+
+def started_after(log: Log) -> int:
+    """After how many records the run has begun."""
+    return log.transitions[0].seq + 1
 
 
 def test_a_tool_with_the_name_that_an_unknown_one_got_does_not_run_after_a_crash_either() -> None:

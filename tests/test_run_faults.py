@@ -14,9 +14,10 @@ from looplatch import (
 )
 from looplatch.audit.errors import LogFailed
 from looplatch.hooks import StopContext
+from looplatch.recovery.failure import Failure
 from looplatch.states.errors import HookMisbehaved
 from looplatch.states.record import Record
-from looplatch.testing import ScriptedAPI, reply, tool_use
+from looplatch.testing import ScriptedAPI, error, reply, tool_use
 from tests.playing import (
     Hanging,
     alone,
@@ -60,6 +61,16 @@ def test_a_stop_hook_that_raises_ends_the_run_and_is_raised(raised: type[BaseExc
             check(run, api)
 
     asyncio.run(main())
+
+
+def test_a_predicate_that_raises_ends_the_run_and_is_raised() -> None:
+    def is_overflow(failure: Failure) -> bool:
+        raise Broken
+
+    told = play([error(529, "overloaded_error")], is_overflow=is_overflow)
+    assert isinstance(told.error, Broken)
+    assert told.result.terminal == "internal_error"
+    assert [record["outcome"] for record in told.log if record.kind == "effect_end"] == ["interrupted"]
 
 
 def test_a_stop_hook_that_answers_with_nothing_we_know_is_a_failure() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from looplatch import Limits, Rule, Run, UsageError
 from looplatch.messages import Message
-from looplatch.testing import ScriptedAPI, error, reply, server_tool_use, tool_use
+from looplatch.testing import ScriptedAPI, block, error, reply, server_tool_use, tool_use
 from tests.playing import (
     alone,
     assistant,
@@ -151,3 +151,36 @@ def test_a_text_from_another_task_reaches_the_next_turn() -> None:
             assert alone()
 
     asyncio.run(main())
+
+
+def test_what_is_sent_waits_while_the_server_still_has_tools_to_run() -> None:
+    """It runs them once it has our results, and refuses their calls where anything else is said."""
+    found = block({"type": "web_search_tool_result", "tool_use_id": "s1", "content": []})
+    told = play(
+        [
+            reply(tool_use("t1", "read", {}), server_tool_use("s1", "web_search", {"query": "q"}), stop="tool_use"),
+            reply(found, tool_use("t2", "read", {})),
+            reply("Done."),
+        ],
+        tools=[READ, {"type": "web_search_20250305", "name": "web_search"}],
+        watch=sending("ToolsRequested", "Be brief."),
+    )
+    assert [message[-1]["content"][1:] for message in told.sent[1:]] == [[], [said("Be brief."), said("Be brief.")]]
+    assert told.result.terminal == "answered"
+
+
+def test_what_is_sent_while_the_history_is_shortened_makes_it_longer_again() -> None:
+    def watch(message: Message, run: Run) -> None:
+        move = transition(message)
+        if move is not None and move.event in ("ToolsRequested", "HistoryCompressed"):
+            run.send("And so on, " * 40)
+
+    told = play(
+        [reply(tool_use("t1", "much", {}), tool_use("t2", "much", {}), usage={"input_tokens": 900}), reply("Done.")],
+        tools=[tool_named("much", answer=lambda given, ctx: "much " * 1_500)],
+        window=3_000,
+        max_tokens=500,
+        watch=watch,
+    )
+    assert "HistoryCompressed" in told.moves
+    assert len(told.sent[1][-1]["content"]) > 3, "both were said before the request"

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from looplatch.encoding import decode
 from looplatch.model.failures import failure_of, request_id_of
 from looplatch.model.shapes import is_object
+from looplatch.model.spending import MOST_TOKENS
 from looplatch.model.streams import ByteStream, ItemStream
 from looplatch.ports import ModelRequest, ModelStream
 from looplatch.recovery.failure import CLIENT_ERROR, BadStream, Failure, ModelCallFailed
@@ -181,9 +182,9 @@ def _options(request: ModelRequest, timeout_s: float | None = None) -> "tuple[an
 
 
 def _number(answer: object, name: str) -> int | None:
-    """A number of tokens in an answer, above 0."""
+    """A number of tokens in an answer, above 0 and sensible."""
     value = answer.get(name) if is_object(answer) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST_TOKENS else None
 
 
 def reads_requests(client: AsyncClient) -> bool:

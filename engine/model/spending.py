@@ -1,7 +1,7 @@
 """What a model call spent: the API's usage, by the names of the context's totals."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -10,6 +10,8 @@ from looplatch.model.shapes import is_array, is_object
 from looplatch.states.record import MAX_INT
 
 _NAME_LIMIT = 256  # characters of a name from outside that are kept
+MOST_TOKENS: Final = 10**12
+"""Of one prompt, its answer, or a window: who says that there are more counts nothing."""
 _PROMPT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
@@ -52,7 +54,8 @@ def held(usage: Mapping[str, Any], *, served: bool) -> Held | None:
         return None
     last = rounds[-1] if rounds else usage
     prompt = sum(_count(last.get(name)) for name in _PROMPT)
-    return Held(prompt, _count(last.get("output_tokens"))) if prompt else None
+    told = Held(prompt, _count(last.get("output_tokens")))
+    return told if 0 < prompt <= MOST_TOKENS >= told.output else None
 
 
 def cache_miss(diagnostics: object) -> dict[str, Any] | None:

@@ -79,13 +79,19 @@ class RestoredAnswer(Answer):
 
     async def step(self) -> Event | None:
         """How the call ended."""
-        if self.failure is None:
-            over = self._conclude()
-        else:
-            over = self._conclude_failure(self.failure, self._trouble or TroubleKind.TRANSIENT)
+        over = self._concluded()
         if self._heard is not None:
             self._heard(over)
         return over
+
+    def keep_stopped(self) -> None:
+        """The run was stopped before a move told of this answer: what there is of it stays as if one did."""
+        self._concluded()
+
+    def _concluded(self) -> Event:
+        if self.failure is None:
+            return self._conclude()
+        return self._conclude_failure(self.failure, self._trouble or TroubleKind.TRANSIENT)
 
     def usage(self) -> dict[str, int]:
         """What the call spent; nothing where that was not recorded."""

@@ -11,8 +11,11 @@ from looplatch.tools.order import Access
 
 __all__ = ["Entry", "Permit", "Start"]
 
-Start = Callable[[Call, AbortSignal], Coroutine[Any, Any, Outcome | Asked]]
-"""Carries a call out, ending early when the signal is set; `Asked`: it waits for someone's word, and is not over."""
+Start = Callable[[Call, AbortSignal], Coroutine[Any, Any, Outcome | Asked | None]]
+"""Carries a call out, ending early when the signal is set.
+
+`Asked`: it waits for someone's word, and is not over. None: it has not begun, since the scheduler holds.
+"""
 
 Permit = Callable[[Call], Awaitable[Call | Denial | Asked]]
 """Whether a call may run: the call itself, the call with another input, a denial, or a question to someone."""

@@ -146,8 +146,7 @@ class Scheduler:
         `moved_on`.
         """
         begun = outcome is not None if begun is None else begun
-        entry = Entry(call, moved_on=True, permitted=permitted, awaited=awaited, begun=begun)
-        entry.outcome = outcome
+        entry = Entry(call, moved_on=True, permitted=permitted, awaited=awaited, begun=begun, outcome=outcome)
         self._roster.restore(entry)
         self._answer(entry)
 
@@ -270,8 +269,7 @@ class Scheduler:
 
     def _begin(self, entry: Entry, *, only_ask: bool = False) -> None:
         self._roster.begin(entry)
-        name = f"call {entry.call.id}"
-        task = asyncio.get_running_loop().create_task(self._supervise(entry, only_ask=only_ask), name=name)
+        task = asyncio.create_task(self._supervise(entry, only_ask=only_ask), name=f"call {entry.call.id}")
         self._tasks[task] = entry
         task.add_done_callback(partial(self._left, entry))
 
@@ -323,12 +321,13 @@ class Scheduler:
             entry.call = verdict
             if verdict.problem is not None:
                 return answered_by_problem(verdict)
-            if (became_write or only_ask) and not self._stopped:
+            if (became_write or only_ask or self._holding) and not entry.abort.is_set():
                 return None
         if entry.abort.is_set():
             return not_started(entry.call)
         entry.begun = True
         outcome = await self._start(entry.call, entry.abort)
+        entry.begun = outcome is not None
         if isinstance(outcome, Asked):
             self._roster.await_word(entry)
             return None

@@ -110,12 +110,15 @@ class History:
 
     # --- messages
 
-    def change(self, record: dict[str, Any], *, begun: bool, compressing: bool) -> None:
-        """A message record. `begun`: the run has started. `compressing`: the state allows more than appending."""
+    def change(self, record: dict[str, Any], *, begun: bool, compressing: bool) -> bool:
+        """A message record. `begun`: the run has started. `compressing`: the state allows more than appending.
+
+        Returns whether the history goes on at its end, and is otherwise what it was.
+        """
         op, entries, last = record["op"], self._entries, len(self._entries) - 1
         if op == "edit":
             self._edit(record, compressing)
-            return
+            return False
         index, role, former = record["index"], record["role"], record["v"] < _EDITED_FROM
         if op == "leave" and former:
             stop = index + record.get("count", 1)  # so many messages from there on leave
@@ -123,7 +126,7 @@ class History:
                 entries.leave(index, stop)
             else:
                 self._misplaced(op, f"0 to {last}", index)
-            return
+            return False
         parts = parts_of(record["blocks"])
         self._check_content(record, parts)
         if op == "join" and index == last + 1:
@@ -135,11 +138,12 @@ class History:
         elif op == "join" and former and 0 <= index <= last:
             if self._may_change(compressing, op, index):
                 entries.insert(index, role, record["hash"], parts)
-            return
+            return False
         else:
             self._misplaced(op, last + 1 if op == "join" else last, index)
-            return
+            return False
         self._append(record, role, parts, begun)
+        return True
 
     def _edit(self, record: dict[str, Any], compressing: bool) -> None:
         """Messages give way to others, all at once."""

@@ -216,13 +216,14 @@ class _Verifier:
 
     def _judge_message(self, record: dict[str, Any], effects: Effects) -> None:
         moves, history = self._moves, self._history
-        history.change(record, begun=moves.started, compressing=moves.state in _COMPRESSING)
+        goes_on = history.change(record, begun=moves.started, compressing=moves.state in _COMPRESSING)
         if not moves.started:
             return
-        if history.changed:
-            self._course.sizes.rewrite()
-        else:
+        if goes_on:
             self._course.sizes.grow()
+        else:
+            self._course.sizes.rewrite()
+        if not history.changed:
             self._saying.check(record, moves.state, moves.context.reason)
 
     def _judge_end(self, record: dict[str, Any], effects: Effects) -> None:
