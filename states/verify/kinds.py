@@ -158,13 +158,16 @@ _BY_START: Final[dict[bytes, Common]] = {
     for start in _starts(what)
     if not any(start in _starts(other) for other in _EFFECTS_AND_MESSAGES if other != what)
 }
+_EVENT: Final = b'"event":"'
+_EVENT_SIZE: Final = len(_EVENT)
 
 
 def common_of(line: bytes) -> Common | None:
     """The common kind that a line seems to be of; its reader says whether it is."""
     start = line[:_START]
     if start == _MOVE_START:
-        return _MOVES.get(_text_of(line, b'"event":"'))
+        place = line.find(_EVENT) + _EVENT_SIZE
+        return _MOVES.get(line[place : line.find(b'"', place)])
     found = _BY_START.get(start)
     if found is not None:
         return found

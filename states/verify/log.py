@@ -25,7 +25,7 @@ from looplatch.states.verify.history import History
 from looplatch.states.verify.moves import Moves
 from looplatch.states.verify.payloads import Kept, Source, Stored, nothing_stored
 from looplatch.states.verify.plan import plan_of
-from looplatch.states.verify.privacy import Privacy
+from looplatch.states.verify.privacy import SILENT, Privacy
 from looplatch.states.verify.saying import Saying
 from looplatch.states.verify.shapes import Shapes
 from looplatch.states.verify.signatures import PublicKey, Signatures
@@ -129,7 +129,7 @@ class _Verifier:
                 if chain.kind is None:
                     check(record)
                     look(record)
-                else:
+                elif chain.kind not in SILENT:
                     look_at(record, chain.kind)
                 judge = judges.get(record["kind"])
                 if judge is not None:

@@ -39,6 +39,8 @@ _HOLDING: Final = {
     for kind in COMMON
 }
 _HELD_BLOCKS: Final = {kind: tuple(name for name in _FREE.get(kind, ()) if name in _BLOCKS) for kind in COMMON}
+SILENT: Final = frozenset(kind for kind in COMMON if not EVENT_TEXTS.get(kind, True))
+"""Common kinds that hold no text from outside."""
 
 
 class Privacy:
@@ -83,8 +85,6 @@ class Privacy:
             value = record.get(name)
             if value is not None and name not in _PINNED:
                 self._check_value(value)
-        if len(self._unseen) >= _AT_ONCE:
-            self.flush()
 
     def check_common(self, record: dict[str, Any], kind: str) -> None:
         """The same of a record of a common kind, whose fields are of their types."""
@@ -96,12 +96,7 @@ class Privacy:
         if kind in EVENT_TEXTS:
             for name in EVENT_TEXTS[kind]:
                 self._check_value(record["fields"][name])
-        else:
-            self._check_fields(record, kind)
-        if len(self._unseen) >= _AT_ONCE:
-            self.flush()
-
-    def _check_fields(self, record: dict[str, Any], kind: str) -> None:
+            return
         seen = self._seen
         for name in _TEXTS[kind]:
             text = record.get(name)
@@ -126,6 +121,8 @@ class Privacy:
     def _note(self, text: str) -> None:
         self._seen.add(text)
         self._unseen.append((text, self._findings.line, self._findings.seq))
+        if len(self._unseen) >= _AT_ONCE:
+            self.flush()
 
     def _check_value(self, value: Any) -> None:
         if value.__class__ is str:
