@@ -294,6 +294,8 @@ class Calls:
         journal, full = self._at.journal, None
         if outcome.full_text is not None:
             full = journal.keep_value(outcome.full_text)
+            content = journal.without_halves(outcome.content, outcome.full_text, (full.hex,))
+            outcome = attrs.evolve(outcome, content=content)
             if journal.log.keeps_payloads:
                 outcome = attrs.evolve(outcome, content=with_reference(outcome.content, full.hex))
         journal.tool_ends(inside.begin, outcome, self.result(outcome), full, inside.spent())

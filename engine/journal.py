@@ -15,6 +15,7 @@ from looplatch.kept import Kept
 from looplatch.machine import Move
 from looplatch.names import Names
 from looplatch.states.event import Event
+from looplatch.states.halves import secrets_in, without_halves
 from looplatch.states.level import Level
 from looplatch.states.record import MAX_INT, Kind, Record
 from looplatch.states.secrets import Secrets, marker
@@ -37,6 +38,7 @@ class Journal:
         self.log = log
         self._secrets = _NO_SECRETS if secrets is None else secrets
         self.names = Names(self._secrets)
+        self._taken: set[str] = set()  # the commitments to what secrets were taken out of
         self._redacted: dict[str, list[str]] = {}  # what was taken out since the last record, by commitments
 
     # --- payloads
@@ -67,6 +69,15 @@ class Journal:
         """Put a content block of the API's into the payload store that joins no message."""
         return self._put(block, encode(block), self._secrets.taken_out_of_block)
 
+    def without_halves(self, cut: Any, whole: object, commitments: Iterable[str]) -> Any:
+        """What was cut out of `whole`, which was kept under `commitments`, without what is left of secrets there.
+
+        The model is sent no more than that, either: with half a secret nobody can do anything.
+        """
+        if not self._taken or self._taken.isdisjoint(commitments):
+            return cut
+        return without_halves(cut, secrets_in(self._secrets, whole))
+
     def keep_raw(self, raw: str, given: object) -> Commitment:
         """Put the JSON text of an input into the payload store; `given` is what it says.
 
@@ -84,6 +95,7 @@ class Journal:
         clean, found = taken_out(value)
         kept = self.log.keep(encode(clean) if found else encoded)
         if found:
+            self._taken.add(kept.hex)
             self._redacted[kept.hex] = list(found)
         return kept
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
+
 from looplatch.encoding import encode
 from looplatch.history import History, Joining, Rewrite
 from looplatch.journal import Journal
@@ -32,6 +34,7 @@ def rewrite(at: Workplace, what: str, messages: Sequence[Message], edits: Sequen
     Returns the messages as they are then. Raises InvalidCompression, and changes nothing, where the API would refuse
     what comes of it; `what` made the edits.
     """
+    edits = [_without_halves(at, messages, edit) for edit in edits]
     if problems := list(edit_problems(messages, edits)):
         raise InvalidCompression(what, problems)
     ordered = in_order(edits)
@@ -41,6 +44,14 @@ def rewrite(at: Workplace, what: str, messages: Sequence[Message], edits: Sequen
     ]
     at.history.rewrite(rewrites, at.journal.edits(rewrites).hash)
     return apply(messages, ordered)
+
+
+def _without_halves(at: Workplace, messages: Sequence[Message], edit: Edit) -> Edit:
+    """An edit that leaves no half of a secret where it cuts a text."""
+    places = range(edit.start, edit.stop)
+    commitments = (str(part["commitment"]) for place in places for part in at.history.skeletons(place))
+    made = at.journal.without_halves(edit.messages, messages[edit.start : edit.stop], commitments)
+    return edit if made is edit.messages else attrs.evolve(edit, messages=tuple(made))
 
 
 def _kept(journal: Journal, history: History, messages: Sequence[Message], edits: Sequence[Edit]) -> dict[int, Kept]:
