@@ -139,6 +139,11 @@ def halted(call: Call) -> Outcome:
     return _error(call, Cause.NOT_STARTED, texts.halted_text(call.toolset or ""))
 
 
+def given_up(call: Call, *, begun: bool) -> Outcome:
+    """The outcome of a call that ends without one of its own."""
+    return interrupted(call) if begun else not_started(call)
+
+
 def interrupted(call: Call, *, abandoned: bool = False) -> Outcome:
     """The outcome of a call that was stopped while it ran: no effect for a read, effect unknown for a write."""
     cause = Cause.INTERRUPTED_NO_EFFECT if call.read_only else Cause.INTERRUPTED_EFFECT_UNKNOWN

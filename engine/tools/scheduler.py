@@ -8,15 +8,7 @@ from looplatch.states.errors import UsageError
 from looplatch.tools.asking import ask
 from looplatch.tools.calls import Asked, Call, Denial, Outcome
 from looplatch.tools.entry import Entry, Permit, Start
-from looplatch.tools.execution import (
-    CallCancelled,
-    answered_by_problem,
-    denied,
-    failed,
-    halted,
-    interrupted,
-    not_started,
-)
+from looplatch.tools.execution import CallCancelled, answered_by_problem, denied, failed, given_up, halted, not_started
 from looplatch.tools.leash import GRACE_S, Timer
 from looplatch.tools.roster import Roster
 
@@ -220,7 +212,7 @@ class Scheduler:
             if entry.running:
                 entry.abort.set()
             else:
-                self._end(entry, self._given_up(entry))
+                self._end(entry, given_up(entry.call, begun=entry.begun))
 
     async def cancel(self) -> None:
         """End everything: nothing starts any more, what runs is stopped, and every call has its outcome.
@@ -239,7 +231,7 @@ class Scheduler:
                 cancelled = outer
         for entry in self._roster.open:
             # Its task was cancelled, by a closing event loop, before the first step; or it waits for someone's word.
-            self._end(entry, self._given_up(entry))
+            self._end(entry, given_up(entry.call, begun=entry.begun))
         if cancelled is not None:
             raise cancelled
 
@@ -281,7 +273,7 @@ class Scheduler:
             self._end(entry, cancelled.outcome)
             raise
         except asyncio.CancelledError as cancelled:
-            self._end(entry, self._given_up(entry))
+            self._end(entry, given_up(entry.call, begun=entry.begun))
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
@@ -294,7 +286,7 @@ class Scheduler:
         except BaseException as fault:
             # An exit comes from the tool itself; an exception from around it, which leaves open how far the tool came.
             known = entry.begun and not isinstance(fault, Exception)
-            self._end(entry, failed(entry.call, fault) if known else self._given_up(entry))
+            self._end(entry, failed(entry.call, fault) if known else given_up(entry.call, begun=entry.begun))
             self.fail(fault)
             return
         if outcome is not None:
@@ -333,9 +325,6 @@ class Scheduler:
             return None
         return outcome
 
-    def _given_up(self, entry: Entry) -> Outcome:
-        return interrupted(entry.call) if entry.begun else not_started(entry.call)
-
     def _end(self, entry: Entry, outcome: Outcome) -> None:
         """Give a call its one outcome; a call that has one, or was dropped, keeps what it has."""
         if not self._roster.is_open(entry):
@@ -351,5 +340,5 @@ class Scheduler:
         self._tasks.pop(task, None)
         broken = task.cancelled() or task.exception() is not None
         if broken and entry.running and self._roster.is_open(entry):
-            self._end(entry, self._given_up(entry))
+            self._end(entry, given_up(entry.call, begun=entry.begun))
         self._changed.set()
