@@ -47,7 +47,7 @@ def judged_p2() -> Report:
 def _kept(payload: bytes, found: bytes | None) -> Report:
     block = {"type": "text", "commitment": commitment(b"salt", payload), "bytes": len(payload)}
     forge = Forge()
-    forge.records[0] |= {"payloads": "keep", "secrets": {"known": KNOWN_VERSION, "own": None}}
+    forge.records[0] |= {"payloads": "keep", "secrets": {"known": KNOWN_VERSION, "own": {}}}
     forge.join("user", block, form="text")
     forge.send(on.RunStarted())
     return verify_lines(aborted(forge).lines(), payloads=lambda _: (b"salt", found or payload))

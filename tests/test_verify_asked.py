@@ -5,10 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from looplatch.states import events as on
+from looplatch.states.context import TOTALS
 from looplatch.states.level import Level
 from looplatch.states.trouble import TroubleKind
 from looplatch.states.verify.log import verify_lines
-from tests.forge import Fields, Forge, altered, broken, result, text
+from tests.forge import ZEROS, Fields, Forge, altered, broken, result, text
 from tests.forged_runs import OVERLOADED, begun, complete, finish, long_run, one_turn, respond, short_run, streaming
 
 TOO_LONG: Fields = {
@@ -79,7 +80,7 @@ def summarised(model: str = "small", again: str = "small") -> Forge:
     for asked in (model, again):
         forge.send(on.SummaryDue(level=Level.COMPACT, breaker_cooled=True))
         writing = forge.begin("summary", model=asked, level="compact", by="model", max_tokens=10, span=None)
-        forge.end(writing, "api_error", usage={}, result=None, bytes=0)
+        forge.end(writing, "api_error", usage=dict.fromkeys(TOTALS, 0), result=None, bytes=0)
         forge.send(on.SummaryFailed(failure="api_error", transient=True))
     forge.send(on.ContextReady(tokens=100, window=200_000))
     return complete(forge)
@@ -153,7 +154,7 @@ def e5_summary() -> Forge:
 
 def e5_counted_for_another() -> Forge:
     forge = begun()
-    forge.end(forge.begin("count", model="n", sent={}), tokens=20)
+    forge.end(forge.begin("count", model="n", sent={"count": 0, "digest": ZEROS}), tokens=20)
     forge.send(on.ContextReady(tokens=100, window=200_000))
     return complete(forge)
 

@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 
 from looplatch.states import events as on
+from looplatch.states.context import TOTALS
 from looplatch.states.level import Level
 from looplatch.states.trouble import TroubleKind
 from looplatch.states.verify.log import verify_lines
-from tests.forge import Fields, Forge, altered, broken, hexed, result, text
+from tests.forge import ZEROS, Fields, Forge, altered, broken, hexed, result, text
 from tests.forged_runs import begun, complete, one_turn, streaming
 
-NOTED = {"input_tokens": 30, "output_tokens": 4}
+NOTED = {**dict.fromkeys(TOTALS, 0), "input_tokens": 30, "output_tokens": 4}
+NOTHING_SENT = {"count": 0, "digest": ZEROS}
 COMPACTION = {"type": "compaction", "commitment": hexed("compacted"), "bytes": 9}
 
 
@@ -102,7 +104,7 @@ def three_left_at_once() -> Forge:
 def tokens_were_counted_and_the_window_asked_for() -> Forge:
     forge = begun()
     forge.end(forge.begin("size", model="m"), window=200_000, output=None)
-    forge.end(forge.begin("count", model="m", sent={}), tokens=100)
+    forge.end(forge.begin("count", model="m", sent=NOTHING_SENT), tokens=100)
     forge.send(on.ContextReady(tokens=180, window=200_000))
     return complete(forge)
 
@@ -148,7 +150,7 @@ def test_a_right_log_is_ok(build: Callable[[], Forge]) -> None:
 def e2_count() -> Forge:
     """Tokens are counted where nothing is prepared."""
     forge = streaming()
-    forge.end(forge.begin("count", model="m", sent={}), tokens=20)
+    forge.end(forge.begin("count", model="m", sent=NOTHING_SENT), tokens=20)
     return complete(forge)
 
 

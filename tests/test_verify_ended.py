@@ -106,12 +106,12 @@ def m13_no_call_fails_so() -> Forge:
 
 def m13_other_error() -> Forge:
     """Two records say so: the move is left alone with what it says."""
-    error = {"type": "rate_limit_error", "status": 529, "retry_after_ms": 500}
+    error = {"type": "rate_limit_error", "status": 529, "retry_after_ms": 500, "measured": None}
     return altered_end(outcome="rate_limit_error", error=error)
 
 
 def m13_other_status() -> Forge:
-    return altered_end(error={"type": "overloaded_error", "status": 500, "retry_after_ms": 500})
+    return altered_end(error={"type": "overloaded_error", "status": 500, "retry_after_ms": 500, "measured": None})
 
 
 def m13_outcome_of_an_answer() -> Forge:
@@ -131,7 +131,7 @@ def m13_answer_of_an_interrupted_call() -> Forge:
 
 def m13_answer_of_a_failed_call() -> Forge:
     forge = short_run()
-    error = {"type": "api_error", "status": None, "retry_after_ms": None}
+    error = {"type": "api_error", "status": None, "retry_after_ms": None, "measured": None}
     return altered(forge, model_end(forge), outcome="api_error", error=error, trouble="transient")
 
 

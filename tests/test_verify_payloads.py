@@ -42,7 +42,7 @@ def c2_attempt() -> Forge:
 def p3_tombstone() -> Forge:
     """A tombstone that is for nothing."""
     forge = begun()
-    forge.add("tombstone")
+    forge.add("tombstone", of=1)
     return forge
 
 
@@ -98,7 +98,7 @@ def test_a_payload_that_is_gone_without_a_tombstone_is_told() -> None:
 
 def test_a_tombstone_says_that_a_payload_is_gone() -> None:
     forge, store = kept_run()
-    forge.add("tombstone", commitment=hexed("answer"))
+    forge.add("tombstone", commitment=hexed("answer"), of=1)
     report = verify_lines(forge.lines(), payloads=store.get)
     assert report.ok, str(report)
 

@@ -41,6 +41,8 @@ class Approvals:
                 wanted = ", ".join(self._waiting) or "no decision"
                 self._findings.add("R3", "a decision on a call that does not wait for one", wanted, call)
             self._given[call] = one
+            if set(one) ^ _FIELDS:
+                self._findings.add("R3", "a decision says something else", ", ".join(sorted(_FIELDS)), sorted(one))
             says = (one["allowed"], one["interrupt"], one["message"] is None, one["input"] is None)
             if says not in _DECISIONS:
                 self._findings.add("R3", "a decision that contradicts itself", "allowed, or denied with a message", one)
@@ -83,6 +85,7 @@ class Approvals:
         self._told.update(fields["calls"])
 
 
+_FIELDS: Final[frozenset[str]] = frozenset(("call", "allowed", "interrupt", "message", "input"))
 _DECISIONS: Final = frozenset(
     (allowed, interrupt, allowed, bare)
     for allowed, interrupt, bare in (

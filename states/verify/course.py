@@ -8,7 +8,7 @@ from looplatch.states.verify.approvals import Approvals
 from looplatch.states.verify.claims import Edits
 from looplatch.states.verify.ends import Ends, is_retry
 from looplatch.states.verify.findings import Findings
-from looplatch.states.verify.requests import Requests
+from looplatch.states.verify.requests import OF_RETRIES, Requests
 from looplatch.states.verify.sizes import SIZED, Sizes
 from looplatch.states.verify.summaries import TOLD as OF_SUMMARIES
 from looplatch.states.verify.summaries import Summaries
@@ -108,7 +108,8 @@ class Course:
         if event in SIZED:
             joins = event == "ModelResponded" and (not cut or fields["begun"] > 0)
             self.sizes.move(event, target, fields, self._ends.model, joins=joins, fell_back=fell_back)
-        self._requests.move(event, target, fields)
+        if event in OF_RETRIES:
+            self._requests.move(event, target, fields)
         if event in OF_SUMMARIES:
             self._summaries.move(event, record["source"], fields)
         if event in OF_APPROVALS:

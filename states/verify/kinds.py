@@ -1,22 +1,19 @@
-"""What type each field of a common record has, as one check that runs where the line is parsed.
+"""The readers of common records: parsing a line and checking the type of each field is one step.
 
-A line is read by the reader of its kind. That takes only the fields that `states/shapes.py` names, with all of those
-that are not in `_OPTIONAL`, each of its type; numbers are whole numbers, and no truth value is one. What it refuses is
-no finding yet: such a line is looked at field by field.
+A line is read by the reader of its kind, a move by that of its event. What a reader refuses is no finding yet: such a
+line is looked at field by field.
 """
 
-import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import reduce
-from typing import Any, Final, Literal, NotRequired, TypedDict
+from typing import Any, Final, Literal
 
 import attrs
 import msgspec
 
-from looplatch.states.shapes import BLOCK, EVERY, INSIDE, RECORDS
+from looplatch.states.shapes import EVERY, RECORDS
 from looplatch.states.table import TABLE
-
-_Text = str | None
+from looplatch.states.verify.fields import TYPES, first_names, held_by, typed
 
 
 def move_kind(event: str) -> str:
@@ -35,68 +32,6 @@ EVENTS: Final[dict[str, Any]] = {name: told["fields"] for name, told in TABLE.de
 COMMON: Final = (*_EFFECTS_AND_MESSAGES, *map(move_kind, EVENTS))
 """The common kinds: as `shapes.RECORDS` names them, but a move by its event."""
 
-# Fields that not all records of a kind have, and of blocks and what else stands inside of records.
-_OPTIONAL: Final = {
-    "": ("redacted",),
-    "message": ("count", "message_id", "model", "origin", "stop_reason"),
-    "effect_begin model": ("differs",),
-    "effect_begin tool": ("edited",),
-    "effect_end model": ("cache_miss", "context_edits", "held", "stop_reason", "trouble"),
-    "effect_end tool": (
-        "abandoned", "awaited", "bytes", "child", "full", "is_error", "pending", "result", "usage",
-    ),
-    "effect_end hook": ("bytes", "reason"),
-    "block": ("caller", "id", "is_error", "model_id", "model_name", "name", "raw", "tool_use_id"),
-    "error": ("measured",),
-    "usage": INSIDE["usage"],
-}  # fmt: skip
-
-
-def _typed(what: str, names: Iterable[str], held: dict[str, Any]) -> Any:
-    """A type for objects with these fields. They are in the order of the line, in which they are found fastest."""
-    optional = (*_OPTIONAL[""], *_OPTIONAL.get(what, ()))
-    fields = {name: NotRequired[held[name]] if name in optional else held[name] for name in sorted(names)}
-    return types.new_class(what, (TypedDict,), {}, lambda own: own.update(__annotations__=fields))
-
-
-_VALUES: Final[dict[str, Any]] = {
-    **dict.fromkeys(("v", "seq", "epoch", "mono_ns", "effect", "attempt", "bytes", "count", "delay_ms", "index"), int),
-    **dict.fromkeys(("max_tokens", "payloads", "records", "prompt", "output"), int),
-    **dict.fromkeys(INSIDE["usage"], int),
-    **dict.fromkeys(("run", "prev", "hash", "commitment", "digest", "type", "outcome", "role", "form"), str),
-    **dict.fromkeys(("id", "name", "caller", "tool_use_id", "model_id", "model_name", "raw"), str),
-    **dict.fromkeys(("access", "idempotency_key", "input", "source", "event", "target", "point", "pending"), str),
-    **dict.fromkeys(("model", "differs", "edited", "reason", "strategy", "terminal", "result", "origin"), _Text),
-    **dict.fromkeys(("message_id", "request_id", "stop_reason", "trouble", "log"), _Text),
-    **dict.fromkeys(("abandoned", "is_error"), bool),
-    **dict.fromkeys(("retry_after_ms", "status"), int | None),
-    "ts": str,
-    "op": Literal["join", "extend"],
-    "awaited": list[str],
-    "redacted": dict[str, list[str]],
-    "change": dict[str, int | bool | str | None],
-    "guards": list[tuple[str, bool]],
-    "measured": dict[str, int | None] | None,
-    "cache_miss": dict[str, int | str | None] | None,
-    "context_edits": list[dict[str, int | str | None]],
-}  # fmt: skip
-_INSIDE: Final = {
-    name: _typed(name, INSIDE[name], _VALUES) for name in ("sent", "usage", "held", "error", "full", "child")
-}
-_BLOCKS: Final = types.GenericAlias(list, (_typed("block", BLOCK, _VALUES),))
-_HELD: Final[dict[str, Any]] = {
-    **_VALUES,
-    **{name: of | None for name, of in _INSIDE.items()},
-    "sent": _INSIDE["sent"],
-    "blocks": _BLOCKS,
-    "unfinished": _BLOCKS,
-}
-
-
-TEXTS: Final = frozenset(name for name, of in _HELD.items() if of in (str, _Text))
-"""Fields of common records that hold a text, if anything."""
-NUMBERS: Final = frozenset(name for name, of in _HELD.items() if of in (int, bool, int | None))
-"""And those that never do."""
 EVENT_TEXTS: Final = {
     move_kind(event): tuple(name for name, of in fields.items() if of == "texts" or "text" in of)
     for event, fields in EVENTS.items()
@@ -127,25 +62,16 @@ class Common:
     def of(cls, name: str) -> "Common":
         """The kind of this name."""
         kind, _, own = name.partition(" ")
-        held = {**_HELD, "kind": Literal[kind]}
-        if kind == "transition":
-            fields = {field: _field(described) for field, described in EVENTS[own].items()}
-            held |= {"event": Literal[own], "fields": _typed(own, fields, fields)}
-        else:
-            held |= {"class": Literal[own]}
-        return cls(name, msgspec.json.Decoder(_typed(name, (*EVERY, *_fields_of(name)), held)).decode)
-
-
-def _fields_of(name: str) -> tuple[str, ...]:
-    return RECORDS["transition" if name in EVENT_TEXTS else name]
+        if kind != "transition":
+            return cls(name, msgspec.json.Decoder(TYPES[name]).decode)
+        fields = {field: _field(described) for field, described in EVENTS[own].items()}
+        held = {**held_by(kind), "event": Literal[own], "fields": typed(own, fields, fields)}
+        return cls(name, msgspec.json.Decoder(typed(name, (*EVERY, *RECORDS[kind]), held)).decode)
 
 
 def _starts(what: str) -> set[bytes]:
     """What the lines of a kind may begin with."""
-    optional = (*_OPTIONAL[""], *_OPTIONAL.get(what, ()))
-    names = sorted((*EVERY, *_fields_of(what)))
-    first = next(place for place, name in enumerate(names) if name not in optional)
-    return {f'{{"{name}"'.encode()[:_START] for name in names[: first + 1]}
+    return {f'{{"{name}"'.encode()[:_START] for name in first_names("transition" if what in EVENT_TEXTS else what)}
 
 
 _START: Final = 6

@@ -9,8 +9,9 @@ from looplatch.states.patterns import KNOWN_VERSION
 from looplatch.states.record import SCHEMA
 from looplatch.states.secrets import SECRETS, Secrets
 from looplatch.states.shapes import RECORDS
+from looplatch.states.verify.fields import NUMBERS, TEXTS
 from looplatch.states.verify.findings import Findings
-from looplatch.states.verify.kinds import COMMON, EVENT_TEXTS, NUMBERS, TEXTS
+from looplatch.states.verify.kinds import COMMON, EVENT_TEXTS
 from looplatch.states.verify.shapes import shape_of
 from looplatch.states.verify.values import is_object
 

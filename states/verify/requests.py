@@ -14,6 +14,9 @@ _FALLBACK: Final = "fallback_model"  # why a retry is another request: another m
 _LOWER_LIMIT: Final = "max_tokens"  # why it is: the answer may not be as long as was asked
 _MOST_TOKENS: Final = 64_000  # that an answer which was cut is ever asked for again with
 
+OF_RETRIES: Final = frozenset(("TroubleNamed", "BackoffElapsed"))
+"""Moves after which a request may be another one, or must be the same."""
+
 
 class Requests:
     """Follows what is asked of which model.
@@ -90,7 +93,7 @@ class Requests:
             self._limit = limit, learned
 
     def move(self, event: str, target: str, fields: dict[str, Any]) -> None:
-        """A move was made."""
+        """One of `OF_RETRIES` was made."""
         if event == "TroubleNamed":
             if fields["fallback"] and not self._fell_back:
                 self._fell_back = self._may_differ = True  # thinking that is bound to the other model goes

@@ -45,9 +45,11 @@ class Saying:
         if record["role"] != "user":
             self._check_model(record, state, reason)
             return
-        texts = len([block for block in record["blocks"] if block["type"] != "tool_result"])
-        if not texts:
+        types = [block["type"] for block in record["blocks"] if block["type"] != "tool_result"]
+        if not (texts := len(types)):
             return
+        if strange := [type_ for type_ in types if type_ != "text"]:
+            self._findings.add("E6", "nothing but results and texts is said in a run", "text", ", ".join(strange))
         self._said += texts
         origin = record.get("origin")
         if origin is not None and (origin != _SENT or reason != _NEXT):

@@ -1,10 +1,11 @@
-"""Fields that a record has and its schema has not: whatever they say, nothing else in the log bears it out."""
+"""Fields that a record has and its schema has not, and such as it lacks, or that are of another type."""
 
 from collections.abc import Iterable
 from typing import Any, Final
 
 from looplatch.states.record import SCHEMA
 from looplatch.states.shapes import BLOCK, EDIT, EDITED, EVERY, FORMER, INSIDE, RECORDS
+from looplatch.states.verify.fields import mistake_in
 from looplatch.states.verify.findings import Findings
 from looplatch.states.verify.values import is_list, is_object
 
@@ -25,7 +26,7 @@ _EFFECTS: Final = ("effect_begin", "effect_end")
 
 
 class Shapes:
-    """Asks every record for fields that it should not have."""
+    """Asks a record for fields that it should not have, or not so."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
@@ -37,7 +38,10 @@ class Shapes:
         """A record."""
         if record["v"] < _STRICT_FROM:
             return
-        names = (shape_of(record), *record)
+        shape = shape_of(record)
+        if (problem := mistake_in(shape, record)) is not None:
+            self._findings.add("I4", f"the {shape} is not as its schema has it", "all its fields", problem)
+        names = (shape, *record)
         holding = self._records.get(names)
         if holding is None:
             known = _KNOWN.get(names[0])
