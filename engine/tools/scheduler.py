@@ -61,11 +61,6 @@ class Scheduler:
         return tuple(entry.call for entry in self._roster.entries)
 
     @property
-    def waiting(self) -> tuple[Call, ...]:
-        """The calls whose turn has not come."""
-        return tuple(entry.call for entry in self._roster.open if not entry.running)
-
-    @property
     def running(self) -> tuple[Call, ...]:
         """The calls in flight, those that wait for permission included."""
         return tuple(entry.call for entry in self._roster.open if entry.running)
