@@ -8,7 +8,7 @@ from looplatch.blocks import read_block
 from looplatch.calls import Calls
 from looplatch.encoding import decode, escapes_half_a_pair
 from looplatch.kept import Kept
-from looplatch.messages import AssistantMessage, StreamEvent
+from looplatch.messages import AssistantMessage
 from looplatch.model import Assembly, FinishedBlock
 from looplatch.model.spending import Held, held, spending
 from looplatch.ports import ModelRequest, ModelStream
@@ -112,24 +112,27 @@ class Answer:
 
     async def step(self) -> Event | None:
         """Read on. Returns None when the outbox has something, else the event that ends the call."""
-        outbox = self._at.outbox
+        outbox, assembly = self._at.outbox, self._assembly
         try:
             stream = self._stream
             if stream is None:
                 stream = self._stream = await self._at.plan.connect().open(self._request)
-            while not self._assembly.complete:
+            while not assembly.complete:
                 calls = len(self._own_ids)  # as long as there is none, nothing else can happen
-                event = await (self._beside.read(stream, calls) if calls else stream.read())
-                if event is WOKEN:
+                events = await (self._beside.read(stream, calls) if calls else stream.read())
+                if events is WOKEN:
                     if outbox:
                         return None
                     continue
-                if event is None:
+                if not events:
                     raise ModelCallFailed(Failure(type=STREAM_CUT, message="the answer ended before its message_stop"))
-                self._take(event)
-                while (delta := stream.take_delta()) is not None:
-                    self._take(delta)
-                if outbox and not self._assembly.complete:
+                if self._at.partial:
+                    outbox.extend(events)
+                if events[0].get("type") == "content_block_delta":
+                    assembly.feed_deltas(events)
+                else:
+                    self._take(events[0])
+                if outbox and not assembly.complete:
                     return None
         except ModelCallFailed as error:
             over = await self._fail(error.failure)
@@ -141,8 +144,6 @@ class Answer:
 
     def _take(self, event: dict[str, Any]) -> None:
         assembly = self._assembly
-        if self._at.partial:
-            self._at.outbox.push(StreamEvent(event=event))
         for done in assembly.feed(event):
             self._take_block(done)
         if assembly.moved_on > self._moved_on:
@@ -313,5 +314,6 @@ class Answer:
             self._end_effect("interrupted", self.usage())
 
     async def _let_go(self) -> None:
+        await self._beside.stop()
         if self._stream is not None:
             await self._stream.close()

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
+from typing import Any
 
 import attrs
 
-from looplatch.messages import Message, ToolMessage, ToolPhase
+from looplatch.messages import Message, StreamEvent, ToolMessage, ToolPhase
 
 MAX_PROGRESS = 64  # reports of one call that wait; then the newest replaces the last one, and counts what it replaced
 MAX_OFFERED = 16  # messages that wait before sub-agents do
@@ -31,6 +33,12 @@ class Outbox:
         self._messages.append(message)
         self.changed.set()
 
+    def extend(self, events: Sequence[dict[str, Any]]) -> None:
+        """Add raw events of the stream that came together."""
+        for event in events:
+            self._messages.append(StreamEvent(event=event))
+        self.changed.set()
+
     async def offer(self, message: Message) -> None:
         """Add a message that comes from beside the driver, once fewer than `MAX_OFFERED` wait for the consumer."""
         while len(self._messages) >= MAX_OFFERED:
@@ -49,7 +57,7 @@ class Outbox:
         message = self._messages.popleft()
         if self._offers and len(self._messages) < MAX_OFFERED:
             self._room.set()
-        if isinstance(message, ToolMessage) and message.phase is ToolPhase.PROGRESS:
+        if self._progress and isinstance(message, ToolMessage) and message.phase is ToolPhase.PROGRESS:
             left = self._progress[message.tool_use_id] - 1
             if left:
                 self._progress[message.tool_use_id] = left

@@ -39,19 +39,13 @@ class ModelStream(Protocol):
         """The server's id of the request, where it gave one."""
         ...
 
-    async def read(self) -> dict[str, Any] | None:
-        """Return the next event of the answer, decoded, or None when the connection has ended.
+    async def read(self) -> list[dict[str, Any]]:
+        """Return the next event of the answer, decoded, in a list of its own; deltas of content blocks that have come
+        together may be returned together. An empty list: the connection has ended.
 
         Pings are left out. Raises ModelCallFailed when the server reports an error, the connection breaks or what came
         cannot be decoded; the stream is closed then. A connection that just ends before `message_stop` raises nothing
         here: whoever reads knows whether the message was complete.
-        """
-        ...
-
-    def take_delta(self) -> dict[str, Any] | None:
-        """Return the next event if it has come already and is a delta of a content block, else None.
-
-        Never waits and never raises: whatever is amiss with the event is left to `read`.
         """
         ...
 

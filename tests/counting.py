@@ -1,5 +1,6 @@
 """Counts what a run does: a model client that counts what it is sent, and a profiler that counts calls of functions."""
 
+import asyncio
 import gc
 import sys
 import threading
@@ -19,24 +20,21 @@ from tests.playing import ANYTHING, MODEL
 class Events:
     """A ModelStream over events that are there already; `at_hand`: as many as come in one piece of the network's."""
 
-    def __init__(self, events: Iterable[dict[str, Any]], at_hand: int = 1) -> None:
+    def __init__(self, events: Iterable[dict[str, Any]], at_hand: int, ended: asyncio.Event) -> None:
         self._left = list(events)
         self._at_hand = at_hand
-        self._read = 0
+        self._ended = ended
         self.request_id = "req_1"
 
-    async def read(self) -> dict[str, Any] | None:
-        self._read += 1
-        return self._left.pop(0) if self._left else None
-
-    def take_delta(self) -> dict[str, Any] | None:
-        if self._left and self._read % self._at_hand and self._left[0]["type"] == "content_block_delta":
-            self._read += 1
-            return self._left.pop(0)
-        return None
+    async def read(self) -> list[dict[str, Any]]:
+        events = [self._left.pop(0)] if self._left else []
+        while len(events) < self._at_hand and self._left and _is_delta(events[0]) and _is_delta(self._left[0]):
+            events.append(self._left.pop(0))
+        return events
 
     async def close(self) -> None:
         self._left.clear()
+        self._ended.set()
 
 
 class CountingModel:
@@ -49,10 +47,12 @@ class CountingModel:
         self._at_hand = at_hand
         self.bodies: list[bytes] = []
         self.counted = 0
+        self.ended = asyncio.Event()  # the last answer that was opened
 
     async def open(self, request: ModelRequest) -> Events:
         self.bodies.append(request.body)
-        return Events(self._events(len(self.bodies)), self._at_hand)
+        self.ended.clear()
+        return Events(self._events(len(self.bodies)), self._at_hand, self.ended)
 
     async def count(self, request: ModelRequest) -> int:
         self.counted += 1
@@ -80,6 +80,10 @@ class CountingModel:
         ]
 
 
+def _is_delta(event: dict[str, Any]) -> bool:
+    return bool(event["type"] == "content_block_delta")
+
+
 def _call(index: int, id_: str) -> list[dict[str, Any]]:
     start: dict[str, Any] = {"type": "tool_use", "id": id_, "name": "work", "input": {}}
     return _block(index, start, [{"type": "input_json_delta", "partial_json": '{"n": 1}'}])
@@ -93,10 +97,12 @@ def _block(index: int, start: Mapping[str, Any], deltas: list[dict[str, Any]]) -
     ]
 
 
-def counting_loop(model: CountingModel, *, read_only: bool = True, **options: Any) -> Loop:
-    """A loop over `model`, with a tool `work` that does nothing."""
+def counting_loop(model: CountingModel, *, read_only: bool = True, waiting: bool = False, **options: Any) -> Loop:
+    """A loop over `model`, with a tool `work` that does nothing; `waiting`: until its answer has ended."""
 
     async def work(given: dict[str, Any], ctx: ToolContext) -> str:
+        if waiting:
+            await model.ended.wait()
         return "done"
 
     tool = Tool("work", "", ANYTHING, work, read_only)

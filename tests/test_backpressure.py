@@ -6,11 +6,15 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anthropic
+import attrs
 import httpx2
 import pytest
 
 from looplatch import AssistantMessage, Loop, Run, StreamEvent, Tool, ToolContext, ToolMessage, ToolUseBlock
 from looplatch.messages import Message, ToolPhase
+from looplatch.ports import ModelRequest
+from looplatch.recovery.failure import Failure, ModelCallFailed
+from looplatch.recovery.windows import ModelSize
 from looplatch.testing import Exchange, FakeClock, ScriptedAPI, reply, stalled, text, tool_use
 from tests.playing import MODEL, check, rounds, scripted, tool_named
 
@@ -293,5 +297,76 @@ def test_reading_does_not_wait_for_a_tool() -> None:
                     crowd.gate.set()
             assert said == ["t1", "One.", "t2", "Two.", "Done."]
             check(run, api)
+
+    asyncio.run(main())
+
+
+# --- reading beside tools
+
+
+class Breaking:
+    """A model whose first answer calls a tool and then breaks off, in the very step in which the tool may end."""
+
+    def __init__(self, begun: asyncio.Event, gate: asyncio.Event) -> None:
+        self.begun = begun
+        self.gate = gate
+        self.opened = 0
+
+    async def open(self, request: ModelRequest) -> "Breaking":
+        self.opened += 1
+        call: dict[str, Any] = {"type": "tool_use", "id": "t1", "name": "read", "input": {}}
+        blocks: list[dict[str, Any]] = [call, {"type": "text", "text": ""}] if self.opened == 1 else []
+        done = {"type": "text", "text": "Done."}
+        self.events: list[dict[str, Any]] = [
+            {"type": "message_start", "message": {"id": "m", "content": [] if blocks else [done], "usage": {}}},
+        ]
+        for index, block in enumerate(blocks):
+            self.events.append({"type": "content_block_start", "index": index, "content_block": block})
+            self.events.append({"type": "content_block_stop", "index": index})
+        if not blocks:
+            self.events += [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"type": "message_stop"}]
+        return self
+
+    @property
+    def request_id(self) -> str | None:
+        return None
+
+    async def read(self) -> list[dict[str, Any]]:
+        if self.events or self.gate.is_set():  # what has failed is closed
+            return [self.events.pop(0)] if self.events else []
+        await self.begun.wait()
+        self.gate.set()
+        raise ModelCallFailed(Failure(type="overloaded_error", status=529, message="too much"))
+
+    async def close(self) -> None:
+        self.events.clear()
+
+    async def count(self, request: ModelRequest) -> int:
+        return 10
+
+    async def size(self, model: str) -> ModelSize:
+        return ModelSize(window=200_000, output=64_000)
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_a_failure_beside_a_tool_is_told_as_what_it_is(steps: int) -> None:
+    """The tool ends so many steps of the event loop after the stream has failed."""
+
+    async def main() -> None:
+        begun, gate = asyncio.Event(), asyncio.Event()
+
+        async def call(given: dict[str, Any], ctx: ToolContext) -> str:
+            begun.set()
+            await gate.wait()
+            await rounds(steps)
+            return "read"
+
+        loop = Loop(model=MODEL, tools=[tool_named("read", answer=call)], clock=FakeClock())
+        model = Breaking(begun, gate)
+        loop.plan = attrs.evolve(loop.plan, connect=lambda: model)
+        run = loop.run("Go.")
+        await run
+        ends = [r for r in run.log.records if r.kind == "effect_end" and r["class"] == "model"]
+        assert [end["outcome"] for end in ends] == ["overloaded_error", "ok"]
 
     asyncio.run(main())

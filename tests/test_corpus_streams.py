@@ -133,8 +133,9 @@ async def read_answer(client: SdkClient) -> Answer:
     assembly = Assembly()
     try:
         stream = await client.open(ModelRequest(body=b"{}"))
-        while (event := await stream.read()) is not None:
-            assembly.feed(event)
+        while events := await stream.read():
+            for event in events:
+                assembly.feed(event)
         await stream.close()
     except ModelCallFailed as error:
         return {"failed": error.failure.type}

@@ -24,12 +24,13 @@ WARM = 2  # turns of a run before the one in which things are counted: imports, 
 
 def run_of(turns: int, *, counted: Callable[[], Any] = lambda: None, **options: Any) -> tuple[CountingModel, Log]:
     """A whole run of so many tool turns, whose messages a consumer takes. `counted` is called before it begins."""
-    shape = {name: options.pop(name) for name in ("calls", "deltas", "at_hand") if name in options}
+    shape = {name: options.pop(name) for name in ("calls", "deltas", "at_hand", "waiting") if name in options}
     run_options = {name: options.pop(name) for name in ("log", "include_partial_messages") if name in options}
+    waiting = shape.pop("waiting", False)
     model = CountingModel(turns, **shape)
 
     async def play() -> Log:
-        async with counting_loop(model, **options).run("Go.", **run_options) as run:
+        async with counting_loop(model, waiting=waiting, **options).run("Go.", **run_options) as run:
             async for _ in run:
                 pass
         assert run.result is not None
@@ -142,12 +143,16 @@ def test_a_request_begins_with_the_messages_of_the_one_before() -> None:
 
 @pytest.mark.parametrize("calls", [1, 2, 10])
 def test_a_call_is_two_tasks_and_nothing_reads_beside_it(calls: int) -> None:
-    """A call has its own task, and its tool one that can be left; both are over by the next event if none waits.
-
-    Reading beside a call that runs takes a task for each event, since something else may happen first.
-    """
+    """A call has its own task, and its tool one that can be left; both are over by the next event if none waits."""
     functions = {"tasks": asyncio.base_events.BaseEventLoop.create_task}
     assert a_turn(functions, calls=calls) == {"tasks": 2 * calls}
+
+
+@pytest.mark.parametrize("calls", [1, 10])
+def test_what_comes_beside_tools_that_wait_is_read_by_one_task(calls: int) -> None:
+    """Two tasks for each call, and one that reads the rest of the answer."""
+    functions = {"tasks": asyncio.base_events.BaseEventLoop.create_task}
+    assert a_turn(functions, calls=calls, waiting=True) == {"tasks": 2 * calls + 1}
 
 
 def test_text_is_read_without_any_task() -> None:

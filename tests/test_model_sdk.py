@@ -128,11 +128,11 @@ def test_a_client_that_rewrites_requests_can_do_so() -> None:
     server = Server(Body(wire(STARTED, STOPPED)))
     vertex = AsyncAnthropicVertex(region="eu", project_id="p", access_token="t", http_client=server.http)
 
-    async def run() -> list[dict[str, Any] | None]:
+    async def run() -> list[list[dict[str, Any]]]:
         stream = await SdkClient(vertex).open(ModelRequest(body=BODY, query={"beta": "true"}))
         return [await stream.read() for _ in range(3)]
 
-    assert asyncio.run(run()) == [STARTED, STOPPED, None]
+    assert asyncio.run(run()) == [[STARTED], [STOPPED], []]
     (request,) = server.requests
     assert request.url.path == "/v1/projects/p/locations/eu/publishers/anthropic/models/claude-x:streamRawPredict"
     sent = json.loads(request.content)

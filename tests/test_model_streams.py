@@ -66,8 +66,8 @@ both = pytest.mark.parametrize("make", [by_bytes, by_items])
 
 async def all_events(stream: ModelStream) -> list[dict[str, Any]]:
     events: list[dict[str, Any]] = []
-    while (event := await stream.read()) is not None:
-        events.append(event)
+    while read := await stream.read():
+        events += read
     return events
 
 
@@ -84,11 +84,11 @@ def failure(attempt: Coroutine[Any, Any, Any]) -> Failure:
 def test_events_are_read_one_by_one_and_then_none(make: Make) -> None:
     body = Body(wire(STARTED), wire(STOPPED))
 
-    async def run() -> tuple[list[Any], str | None]:
+    async def run() -> tuple[list[list[Any]], str | None]:
         stream = make(body)
         return [await stream.read() for _ in range(4)], stream.request_id
 
-    assert asyncio.run(run()) == ([STARTED, STOPPED, None, None], "req_1")
+    assert asyncio.run(run()) == ([[STARTED], [STOPPED], [], []], "req_1")
     assert body.closed
 
 
@@ -128,13 +128,53 @@ def test_nothing_is_read_ahead_of_the_reader() -> None:
     assert body.closed
 
 
+def delta(text: str, **more: object) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}, **more}
+
+
+def test_deltas_that_have_come_together_are_read_together_and_nothing_else_is() -> None:
+    told = [delta("a"), delta("b", n=12345678901234567890123), delta("\ud83a")]
+    body = Body(wire(STARTED, *told, STOPPED), wire(delta("c")), wire(delta("d")))
+
+    async def run() -> list[list[dict[str, Any]]]:
+        stream = by_bytes(body)
+        return [await stream.read() for _ in range(6)]
+
+    assert asyncio.run(run()) == [[STARTED], told, [STOPPED], [delta("c")], [delta("d")], []]
+
+
+def test_no_more_than_so_many_deltas_are_read_at_once() -> None:
+    body = Body(wire(STARTED, *[delta("a")] * 200))
+
+    async def run() -> list[int]:
+        stream = by_bytes(body)
+        return [len(await stream.read()) for _ in range(6)]
+
+    assert asyncio.run(run()) == [1, 65, 65, 65, 5, 0]
+
+
+@pytest.mark.parametrize("broken", [b"{", b"3", b"[1]", b'{"type":"error","error":{"type":"api_error","message":""}}'])
+def test_the_deltas_before_one_that_cannot_be_read_are_read(broken: bytes) -> None:
+    sent = b"event: content_block_delta\ndata: " + broken + b"\n\n"
+    body = Body(wire(STARTED, delta("a"), delta("b")) + sent + wire(delta("c")))
+
+    async def run() -> list[list[dict[str, Any]]]:
+        stream = by_bytes(body)
+        events = [await stream.read() for _ in range(2)]
+        with pytest.raises(ModelCallFailed):
+            await stream.read()
+        return [*events, await stream.read()]
+
+    assert asyncio.run(run()) == [[STARTED], [delta("a"), delta("b")], []]
+
+
 def test_lone_surrogates_and_large_integers_of_an_event_are_read() -> None:
     body = Body(b'data: {"type":"x","text":"\\ud83a","n":12345678901234567890123}\n\n')
 
-    async def run() -> dict[str, Any] | None:
+    async def run() -> list[dict[str, Any]]:
         return await by_bytes(body).read()
 
-    assert asyncio.run(run()) == {"type": "x", "text": "\ud83a", "n": 12345678901234567890123}
+    assert asyncio.run(run()) == [{"type": "x", "text": "\ud83a", "n": 12345678901234567890123}]
 
 
 # What fails
@@ -239,7 +279,7 @@ def test_cancelling_a_read_passes_through_and_closes_the_response(make: Make) ->
         with pytest.raises(asyncio.CancelledError):
             await reading
         assert body.closed
-        assert await stream.read() is None
+        assert await stream.read() == []
 
     asyncio.run(run())
 
@@ -253,7 +293,7 @@ def test_closing_twice_is_closing_once_and_nothing_is_read_afterwards(make: Make
         await stream.close()
         assert body.closed
         await stream.close()
-        assert await stream.read() is None
+        assert await stream.read() == []
 
     asyncio.run(run())
     assert body.given == 0
@@ -307,7 +347,7 @@ def test_closing_from_another_task_ends_a_read_that_waits() -> None:
 
     body = Broken(wire(STARTED), gate, httpx2.ReadError("closed"))
 
-    async def run() -> dict[str, Any] | None:
+    async def run() -> list[dict[str, Any]]:
         stream = by_bytes(body)
         await stream.read()
         reading = asyncio.create_task(stream.read())
@@ -315,5 +355,5 @@ def test_closing_from_another_task_ends_a_read_that_waits() -> None:
         await stream.close()
         return await reading
 
-    assert asyncio.run(run()) is None
+    assert asyncio.run(run()) == []
     assert body.closed

@@ -4,6 +4,7 @@ Content is what the events say and nothing else: a block is finished with its `c
 `message_stop`. What the API adds later is kept as it comes, so that it can be sent back.
 """
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from looplatch.encoding import copied
@@ -79,20 +80,7 @@ class Assembly:
         """
         kind = event.get("type")
         if kind == "content_block_delta":
-            # The one hot path: a lookup and an append. Whatever is unusual here is told apart in `_unusual_delta`.
-            delta: Any = event.get("delta")
-            try:
-                field, pieces = self._open[event["index"]].sinks[delta["type"]]
-                piece: object = delta[field]
-            except (KeyError, TypeError):
-                self._unusual_delta(event)
-                return _NOTHING
-            if not isinstance(piece, str):
-                raise BadStream(f"the {field} of a delta is no text")
-            pieces.append(piece)
-            self._left -= len(piece)
-            if self._left < 0:
-                self._refuse_size()
+            self.feed_deltas((event,))
             return _NOTHING
         match kind:
             case "content_block_start":
@@ -109,6 +97,25 @@ class Assembly:
             case _:
                 pass
         return _NOTHING
+
+    def feed_deltas(self, events: Iterable[dict[str, Any]]) -> None:
+        """Take the next events, which are all `content_block_delta`. Raises BadStream as `feed` does."""
+        open_blocks = self._open
+        for event in events:
+            # The one hot path: a lookup and an append. Whatever is unusual here is told apart in `_unusual_delta`.
+            delta: Any = event.get("delta")
+            try:
+                field, pieces = open_blocks[event["index"]].sinks[delta["type"]]
+                piece: object = delta[field]
+            except (KeyError, TypeError):
+                self._unusual_delta(event)
+                continue
+            if not isinstance(piece, str):
+                raise BadStream(f"the {field} of a delta is no text")
+            pieces.append(piece)
+            self._left -= len(piece)
+            if self._left < 0:
+                self._refuse_size()
 
     @property
     def content(self) -> list[dict[str, Any]]:

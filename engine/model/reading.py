@@ -12,11 +12,12 @@ async def read_answer(client: ModelClient, request: ModelRequest, assembly: Asse
     stream = await client.open(request)
     try:
         while not assembly.complete:
-            event = await stream.read()
-            if event is None:
+            events = await stream.read()
+            if not events:
                 cut = Failure(type=STREAM_CUT, status=200, message="the answer ended before its message_stop")
                 raise ModelCallFailed(cut)
-            assembly.feed(event)
+            for event in events:
+                assembly.feed(event)
     finally:
         await stream.close()
 

@@ -4,6 +4,7 @@ The SDK has a decoder of its own; this one does no I/O, hands out bytes rather t
 grow to. It follows the same specification (the HTML standard, "event stream interpretation").
 """
 
+import re
 from typing import Final
 
 from looplatch.recovery.failure import BadStream
@@ -12,6 +13,9 @@ EVENT_LIMIT: Final = 64 * 1024 * 1024  # bytes of one event
 
 SseEvent = tuple[bytes, bytes]
 """The name of an event (empty where it has none) and its data."""
+
+# What the API sends: one line of name, one of data, and the blank line that ends it.
+_usual: Final = re.compile(rb"^event: (.*)\ndata: (.+)\n\n", re.MULTILINE).findall
 
 
 class SseDecoder:
@@ -32,27 +36,26 @@ class SseDecoder:
         An event is complete with the blank line that ends it; one that the connection cuts is never returned. Raises
         BadStream when an event outgrows the limit.
         """
-        if self._after_cr or b"\r" in chunk:
+        if b"\r" in chunk or self._after_cr:
             chunk = self._with_line_feeds(chunk)
         buffer = self._buffer
-        if self._begun and not buffer and chunk.endswith(b"\n\n"):  # what a server that flushes each event sends
-            lines = chunk.split(b"\n", 4)
-            if len(lines) == 4 and lines[0].startswith(b"event: ") and lines[1].startswith(b"data: {"):
-                return [(lines[0][7:], lines[1][6:])]
-            return _events(chunk)
-        seen = max(len(buffer) - 1, 0)
-        buffer += chunk
-        end = buffer.rfind(b"\n\n", seen)
-        if end < 0:
-            if len(buffer) > self._limit:
-                raise BadStream(f"one event of the stream is larger than {self._limit:,} bytes")
-            return []
-        whole = bytes(buffer[: end + 2])
-        del buffer[: end + 2]
-        if not self._begun:
-            self._begun = True
-            whole = whole.removeprefix(b"\xef\xbb\xbf")  # a byte order mark may open the stream
-        return _events(whole)
+        if not buffer and self._begun and chunk.endswith(b"\n\n"):  # what a server that flushes each event sends
+            whole = chunk
+        else:
+            seen = max(len(buffer) - 1, 0)
+            buffer += chunk
+            end = buffer.rfind(b"\n\n", seen)
+            if end < 0:
+                if len(buffer) > self._limit:
+                    raise BadStream(f"one event of the stream is larger than {self._limit:,} bytes")
+                return []
+            whole = bytes(buffer[: end + 2])
+            del buffer[: end + 2]
+            if not self._begun:
+                self._begun = True
+                whole = whole.removeprefix(b"\xef\xbb\xbf")  # a byte order mark may open the stream
+        found: list[SseEvent] = _usual(whole)
+        return found if whole.count(b"\n") == 3 * len(found) else _events(whole)
 
     def _with_line_feeds(self, chunk: bytes) -> bytes:
         if self._after_cr and chunk.startswith(b"\n"):
@@ -64,17 +67,12 @@ class SseDecoder:
 
 
 def _events(text: bytes) -> list[SseEvent]:
-    """The events of a text that ends with a blank line."""
+    """The events of a text that ends with a blank line, whatever lines they have."""
     found: list[SseEvent] = []
     name = b""
     data: list[bytes] = []
     for line in text.split(b"\n"):
-        # What the API sends is nearly always one line of name and one of data.
-        if line.startswith(b"data: "):
-            data.append(line[6:])
-        elif line.startswith(b"event: "):
-            name = line[7:]
-        elif line:
+        if line:
             field, _, value = line.partition(b":")
             if field == b"data":
                 data.append(value.removeprefix(b" "))

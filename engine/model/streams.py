@@ -8,7 +8,7 @@ import contextlib
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from looplatch.encoding import DecodeError, decode
+from looplatch.encoding import DecodeError, decode, decode_some
 from looplatch.model.failures import failure_of, failure_of_body, request_id_of
 from looplatch.model.shapes import is_object
 from looplatch.model.sse import SseDecoder, SseEvent
@@ -22,7 +22,8 @@ DRAIN_S: Final = 0.5  # how long a finished answer's connection may take to end,
 
 _PING: Final = b"ping"
 _ERROR: Final = b"error"
-_DELTA: Final = "content_block_delta"
+_DELTA: Final = b"content_block_delta"
+_AT_ONCE: Final = 64  # deltas that are taken at once: so many messages wait for the consumer then
 
 
 class ByteStream:
@@ -55,13 +56,13 @@ class ByteStream:
         self._reading = False
         self.request_id = request_id_of(response.headers)
 
-    async def read(self) -> dict[str, Any] | None:
+    async def read(self) -> list[dict[str, Any]]:
         """See `ModelStream.read`."""
         ready = self._ready
         while True:
             while not ready:
                 if self._ended:
-                    return None
+                    return []
                 try:
                     self._reading = True
                     try:
@@ -76,12 +77,17 @@ class ByteStream:
                     raise
                 except Exception as error:
                     if self._ended:  # closed by another task
-                        return None
+                        return []
                     await self._release()
                     raise ModelCallFailed(failure_of(error, request_id=self.request_id)) from error
-            if (delta := self.take_delta()) is not None:
-                return delta
             name, data = ready.popleft()
+            if name == _DELTA:
+                try:
+                    event = decode(data)
+                    if event["type"] == "content_block_delta":
+                        return [event, *self._more_deltas()] if ready else [event]
+                except (DecodeError, KeyError, TypeError):
+                    pass  # what is amiss with it is told below
             if name == _PING or data == b"[DONE]":
                 continue
             try:
@@ -94,21 +100,24 @@ class ByteStream:
                 continue
             if kind == "message_stop":
                 self._finished = True
-            return event
+            return [event]
 
-    def take_delta(self) -> dict[str, Any] | None:
-        """See `ModelStream.take_delta`."""
+    def _more_deltas(self) -> list[dict[str, Any]]:
+        """The deltas that stand next; whatever is amiss with one is left to the next read."""
         ready = self._ready
-        if not ready or ready[0][0] != b"content_block_delta":
-            return None
-        try:
-            event: object = decode(ready[0][1])
-        except DecodeError:
-            return None
-        if not is_object(event) or event.get("type") != _DELTA:
-            return None
-        ready.popleft()
-        return event
+        texts: list[bytes] = []
+        for name, data in ready:
+            if name != _DELTA or len(texts) == _AT_ONCE:
+                break
+            texts.append(data)
+        events = decode_some(texts)
+        for place, event in enumerate(events):
+            if not is_object(event) or event.get("type") != "content_block_delta":
+                del events[place:]
+                break
+        for _ in events:
+            ready.popleft()
+        return events
 
     async def close(self) -> None:
         """See `ModelStream.close`. An answer that is complete is read to its end first, for at most `drain_s`."""
@@ -154,29 +163,25 @@ class ItemStream:
         self._closed = False
         self.request_id = request_id_of(stream.response.headers)
 
-    async def read(self) -> dict[str, Any] | None:
-        """See `ModelStream.read`."""
+    async def read(self) -> list[dict[str, Any]]:
+        """See `ModelStream.read`. What else is at hand cannot be told, so that each event comes alone."""
         if self._closed:
-            return None
+            return []
         try:
             event = await anext(self._stream)
             if not is_object(event):
                 raise BadStream("an event of the stream is no JSON object", request_id=self.request_id)
         except StopAsyncIteration:
             await self.close()
-            return None
+            return []
         except Exception as error:
             if self._closed:
-                return None
+                return []
             await self.close()
             if isinstance(error, ModelCallFailed):
                 raise
             raise ModelCallFailed(failure_of(error, request_id=self.request_id)) from error
-        return event
-
-    def take_delta(self) -> dict[str, Any] | None:
-        """See `ModelStream.take_delta`: what the SDK's stream has at hand cannot be told."""
-        return None
+        return [event]
 
     async def close(self) -> None:
         """See `ModelStream.close`."""

@@ -177,24 +177,20 @@ class RecordedStream:
         self._begun = begun
         self._awaited = set(awaited)
 
-    async def read(self) -> Event | None:
+    async def read(self) -> list[Event]:
         """The next event. Raises ModelCallFailed where the recorded answer failed."""
         if self._head:
-            return self._head.popleft()
+            return [self._head.popleft()]
         for _ in range(_ROUNDS):
             if self._awaited.issubset(self._begun):
                 break
             await asyncio.sleep(0)
         self._awaited.clear()
         if self._tail:
-            return self._tail.popleft()
+            return [self._tail.popleft()]
         if self._failure is not None:
             raise ModelCallFailed(self._failure)
-        return None
-
-    def take_delta(self) -> Event | None:
-        """Nothing: every event is read."""
-        return None
+        return []
 
     async def close(self) -> None:
         """There is nothing to let go of."""
