@@ -73,7 +73,7 @@ def test_it_shares_no_code_with_what_it_tests() -> None:
             "walks.py",
         ):  # tests of logs, and of tables
             continue
-        if file.name == "recorder.py":  # what it writes is not compared with what a log keeps
+        if file.name in ("recorder.py", "redacting.py"):  # what they write is not compared with what a log keeps
             continue
         for line in file.read_text("utf-8").splitlines():
             words = line.split()
