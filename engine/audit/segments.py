@@ -5,6 +5,7 @@ closes, and the first record of the next one follows it by its hash.
 """
 
 import itertools
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +41,7 @@ def segment(first: Path, number: int) -> Path:
 def numbers_of(first: Path) -> tuple[int, ...]:
     """The numbers of the segments that are there, in order."""
     try:
-        names = [path.name for path in first.parent.iterdir() if path.name.startswith(first.name)]
+        names = [name for name in os.listdir(first.parent) if name.startswith(first.name)]
     except (OSError, ValueError):  # no folder, or none that may be listed: then the first alone is asked for
         names = []
     found = {int(match["number"]) for name in names if (match := _NUMBERED(name)) and match["first"] == first.name}
