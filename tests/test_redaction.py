@@ -286,3 +286,23 @@ def test_what_was_torn_off_and_moved_aside_is_deleted_too(tmp_path: Path) -> Non
     }
     assert [len(data) for data in left.values()] == [len(data) for data in aside.values()]
     assert looplatch.verify(log).ok
+
+
+def test_a_run_is_not_resumed_with_secrets_that_its_calls_are_named_by(tmp_path: Path) -> None:
+    """Its calls would have other ids from then on than in the records before."""
+    log = tmp_path / "run.jsonl"
+    script = [reply(tool_use("ticket-123456", "tell", {})), reply("I see.")]
+
+    async def main() -> None:
+        api = ScriptedAPI(script)
+        async with scripted(api, tools=[TELL]) as loop:
+            await loop.run("Go.", log=log, pause_before=["orchestrate"])
+        before = log.read_bytes()
+        async with scripted(api, tools=[TELL], secrets=Secrets(own={"ticket": TICKET})) as loop:
+            with pytest.raises(UsageError, match=r"an id in which a secret is found now \(ticket\)"):
+                await loop.resume(log, accept_changes=True)
+        assert log.read_bytes() == before
+        async with scripted(api, tools=[TELL]) as loop:
+            assert (await loop.resume(log, accept_changes=True)).terminal == "answered"
+
+    asyncio.run(main())

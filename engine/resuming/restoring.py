@@ -21,7 +21,7 @@ from looplatch.performer import Past
 from looplatch.plan import Plan
 from looplatch.recovery.compression.collapse import Staged, span_at
 from looplatch.recovery.estimate import Estimate
-from looplatch.recovery.resume.fold import Snapshot
+from looplatch.recovery.resume.fold import CannotResume, Snapshot
 from looplatch.recovery.resume.past import Entry, PastAnswer, PastApproval, PastHook, Skeleton
 from looplatch.resuming.contents import Contents
 from looplatch.resuming.restored import RestoredAnswer
@@ -50,6 +50,7 @@ class Restoring:
         pauses: Pauses,
         accepts_changes: bool,
     ) -> None:
+        _refuse_other_names(snapshot, plan)
         _refuse_what_nothing_mends(snapshot, contents)
         history = contents.history(snapshot.entries)
         history.tool_use_ids.update(snapshot.tool_use_ids)
@@ -207,6 +208,15 @@ class _Gap:
         if self.start != self.stop or joining:
             rewrites = [Rewrite(self.start, self.stop, joining)]
             at.history.rewrite(rewrites, at.journal.edits(rewrites).hash)
+
+
+def _refuse_other_names(snapshot: Snapshot, plan: Plan) -> None:
+    """See that the calls go on having the ids that the log has: without what is a secret now, they would be others."""
+    answer = () if snapshot.answer is None else snapshot.answer.blocks
+    for id_ in (*snapshot.tool_use_ids, *(block["id"] for block in answer if "id" in block)):
+        if plan.secrets is not None and (kinds := plan.secrets.taken_out(id_)[1]):
+            problem = f"it has a call with an id in which a secret is found now ({', '.join(kinds)})"
+            raise CannotResume(problem, "Look for the secrets that were looked for before, or start another run")
 
 
 def at_hand(snapshot: Snapshot) -> PastAnswer | None:
