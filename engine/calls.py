@@ -57,6 +57,7 @@ class Calls:
         self._may_begin = asyncio.Event()
         self._may_begin.set()
         self._held_back: set[str] = set()  # the calls that wait for that
+        self._begun_before: set[str] = set()  # by an earlier process
         self._resting = False  # the run is about to rest: what has not begun is for whoever resumes it
         self._permission: Permission | None = None
         if at.plan.rules or at.plan.hooks.before_tool is not None:
@@ -76,7 +77,7 @@ class Calls:
     @property
     def begun(self) -> tuple[Call, ...]:
         """The calls whose tool was started."""
-        return tuple(call for call in self._scheduler.begun if call.id not in self._held_back)
+        return tuple(call for call in self._scheduler.begun if call.id not in self._held_back - self._begun_before)
 
     @property
     def settled(self) -> bool:
@@ -139,6 +140,8 @@ class Calls:
         call = past.call
         self._named = max(self._named, call.index)
         self._restored = max(self._restored, call.index + 1)
+        if past.begun:
+            self._begun_before.add(call.id)
         if past.result is not None:
             self._results[call.id] = past.result
         if past.edited is not None:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from looplatch import Log, LooplatchError, Run
+from looplatch import Log, LooplatchError, Run, ToolContext, ToolMessage
 from looplatch.blocks import blocks_of
 from looplatch.messages import Message
 from looplatch.recovery.resume.fold import CannotResume
 from looplatch.states.record import Kind, Record
-from looplatch.testing import reply, tool_use
-from tests.playing import Play, play
+from looplatch.testing import failing, reply, stalled, tool_use
+from tests.playing import Play, play, rounds, tool_named
 from tests.resuming import Resumed, answers_had, begun_and_ended, cut_after, resumed, started
 from tests.tales import COMPACTED, CUT, HOOKS, SERVED, TALES, WRITES, Ran, Tale, noted
 
@@ -150,6 +150,29 @@ def test_a_run_that_is_taken_up_only_to_be_stopped_leaves_a_right_history(tale: 
         begun, _ = begun_and_ended(before.records)
         answered = {block["tool_use_id"] for block in results_in(went_on.run.messages)}
         assert answered >= begun, "what was begun is in the history"
+
+
+def test_a_read_that_was_in_flight_when_its_answer_failed_is_in_the_history_all_the_same() -> None:
+    """It runs again once the run goes on, and has begun before that."""
+    whole = reply(tool_use("t1", "read", {"n": 1}), "And then I will")
+    gate = asyncio.Event()
+    script = [stalled(failing(whole, after=5), after=4, gate=gate), reply("Done.")]
+
+    def watch(message: Message, run: Run) -> None:
+        if isinstance(message, ToolMessage):
+            gate.set()
+
+    async def slow(given: dict[str, Any], ctx: ToolContext) -> str:
+        await rounds(100)
+        return "read it"
+
+    tools = [tool_named("read", answer=slow)]
+    log = play(script, tools=tools, watch=watch).log
+    [end] = [record.seq for record in log if record.kind is Kind.EFFECT_END and record["class"] == "model"][:1]
+    before = cut_after(log, end + 1)
+    assert begun_and_ended(before.records) == ({"t1"}, set())
+    went_on = asyncio.run(resumed(before, script[1:], tools=tools))
+    assert [block["content"] for block in results_in(went_on.run.messages)] == ["read it"]
 
 
 def started_after(log: Log) -> int:

@@ -312,9 +312,9 @@ class Scheduler:
                 return None
         if entry.abort.is_set():
             return not_started(entry.call)
-        entry.begun = True
+        before, entry.begun = entry.begun, True
         outcome = await self._start(entry.call, entry.abort)
-        entry.begun = outcome is not None
+        entry.begun = before or outcome is not None
         if isinstance(outcome, Asked):
             self._roster.await_word(entry)
             return None
