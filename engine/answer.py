@@ -118,8 +118,8 @@ class Answer:
             if stream is None:
                 stream = self._stream = await self._at.plan.connect().open(self._request)
             while not assembly.complete:
-                calls = len(self._own_ids)  # as long as there is none, nothing else can happen
-                events = await (self._beside.read(stream, calls) if calls else stream.read())
+                # As long as there is no call, nothing else can happen.
+                events = await (self._beside.read(stream) if self._own_ids else stream.read())
                 if events is WOKEN:
                     if outbox:
                         return None

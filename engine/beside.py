@@ -31,12 +31,12 @@ class Beside:
         self._reading = False  # the reader is in the middle of a read
         self._wanted = asyncio.Event()
         self._read: deque[list[dict[str, Any]]] = deque()
-        self._given_way = 0  # how many calls were given their first steps
+        self._given_way = 0  # how many of the calls that were started had their first steps
 
-    async def read(self, stream: ModelStream, calls: int) -> list[dict[str, Any]]:
-        """What `stream.read` gives; `WOKEN` when something else comes first. `calls`: how many have come so far."""
-        if self._given_way < calls and not self._calls.settled:
-            await self._give_way(calls)
+    async def read(self, stream: ModelStream) -> list[dict[str, Any]]:
+        """What `stream.read` gives; `WOKEN` when something else comes first."""
+        if self._given_way < self._calls.started and not self._calls.settled:
+            await self._give_way()
         if self._read:
             return self._read.popleft()
         if self._reader is not None and self._reader.done():
@@ -75,11 +75,14 @@ class Beside:
             if len(self._read) >= _AHEAD:
                 self._wanted.clear()
 
-    async def _give_way(self, calls: int) -> None:
-        """Let a new call begin, and end if its tool waits for nothing: no task has to read beside it then."""
+    async def _give_way(self) -> None:
+        """Let what was started begin, whatever has come already: it does not depend on how an answer arrives in pieces.
+
+        A tool that waits for nothing ends as well, and no task has to read beside it then.
+        """
         # Where one waits already, there is a reader all the same.
         steps = _STEPS_OF_A_CALL if self._reader is None else _STEPS_TO_ITS_TOOL
-        self._given_way = calls
+        self._given_way = self._calls.started
         for _ in range(steps):
             if self._calls.settled:
                 break

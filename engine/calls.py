@@ -75,6 +75,11 @@ class Calls:
         return self._scheduler.calls
 
     @property
+    def started(self) -> int:
+        """How many times a call was started, or its permission asked for: each takes some steps of the event loop."""
+        return self._scheduler.started
+
+    @property
     def begun(self) -> tuple[Call, ...]:
         """The calls whose tool was started."""
         return tuple(call for call in self._scheduler.begun if call.id not in self._held_back - self._begun_before)

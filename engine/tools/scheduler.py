@@ -54,6 +54,8 @@ class Scheduler:
         self._stopped = False
         self._holding = False
         self._fault: BaseException | None = None
+        self.started = 0
+        """How many times a call was started, or its permission asked for."""
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -256,6 +258,7 @@ class Scheduler:
 
     def _begin(self, entry: Entry, *, only_ask: bool = False) -> None:
         self._roster.begin(entry)
+        self.started += 1
         task = asyncio.create_task(self._supervise(entry, only_ask=only_ask), name=f"call {entry.call.id}")
         self._tasks[task] = entry
         task.add_done_callback(partial(self._left, entry))
