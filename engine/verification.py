@@ -16,7 +16,7 @@ from looplatch.audit.reader import parsed_run
 from looplatch.audit.segments import SegmentPayloads
 from looplatch.audit.signing import public_key
 from looplatch.expecting import Checkpoint, Watch, with_violation
-from looplatch.states.errors import LooplatchError
+from looplatch.states.errors import LooplatchError, UsageError
 from looplatch.states.secrets import Secrets
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
@@ -87,7 +87,10 @@ def _keys(given: Key | Iterable[Key] | None) -> tuple[PublicKey, ...]:
     if given is None:
         return ()
     several = (given,) if isinstance(given, str | os.PathLike | PublicKey) else given
-    return tuple(key if isinstance(key, PublicKey) else public_key(key) for key in several)
+    keys = tuple(key if isinstance(key, PublicKey) else public_key(key) for key in several)
+    if not keys:
+        raise UsageError("key", "none is given", "Give one or more, or None to leave signatures aside")
+    return keys
 
 
 def _parent(file: Path | None) -> ParentLines:

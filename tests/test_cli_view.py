@@ -52,6 +52,15 @@ def test_a_segment_gives_the_page_of_the_whole_log(tmp_path: Path, capsys: pytes
     assert ask(capsys, "view", tmp_path / "seg.jsonl.3") == (Exit.GOOD, f"{tmp_path / 'seg.html'}\n", "")
 
 
+def test_no_segment_of_the_log_is_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, other = tmp_path / "seg.jsonl", tmp_path / "seg.jsonl.3"
+    play([reply("Hello. " * 400)], log=log, segment_bytes=1_024)
+    before = other.read_bytes()
+    code, _, err = ask(capsys, "export", log, "--to", "csv", "-o", other)
+    assert (code, err) == (Exit.USAGE, f"looplatch: -o: {other} belongs to the log itself. Give another path\n")
+    assert other.read_bytes() == before
+
+
 def test_the_page_goes_where_it_is_asked_to(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     there = log.with_name("there.html")
     there.write_text("old")
@@ -71,12 +80,31 @@ def test_a_strangers_file_is_not_written_over(log: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".payloads"])
-def test_the_log_itself_is_not_written_over(log: Path, capsys: pytest.CaptureFixture[str], suffix: str) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("view",),
+        ("export", "--to", "csv"),
+        ("diagram", "--format", "svg", "--log"),
+        ("diagram", "--format", "svg", "--diff", "{log}"),
+        ("diagram", "--format", "svg", "--coverage"),
+    ],
+)
+def test_the_log_itself_is_not_written_over(
+    log: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...], suffix: str
+) -> None:
+    command = tuple(part.format(log=log) for part in command)
     own = log.with_suffix(suffix)
     before = own.read_bytes()
-    code, _, err = ask(capsys, "view", log, "-o", own)
+    code, _, err = ask(capsys, *command, log, "-o", own)
     assert (code, err) == (Exit.USAGE, f"looplatch: -o: {own} belongs to the log itself. Give another path\n")
     assert own.read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["verify", "explain", "replay", "view"])
+def test_a_folder_is_no_log(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    said = "looplatch: log: . cannot be read (Is a directory). Give the path of a log\n"
+    assert ask(capsys, command, Path()) == (Exit.USAGE, "", said)
 
 
 def test_a_damaged_log_is_shown(log: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,6 +96,8 @@ def test_a_log_that_is_not_signed_is_told_with_a_key_alone(tmp_path: Path) -> No
     assert broken(report) == {"I11"}
     assert report.violations[0].line == 1
     assert report.violations[0].found == "no key"
+    with pytest.raises(UsageError, match="key: none is given"):
+        looplatch.verify(log, key=[])
 
 
 # --- who wrote a log anew

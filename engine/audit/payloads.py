@@ -31,7 +31,7 @@ SECOND: Final = "it is another payload for one commitment"
 
 def payloads_of(log: Path) -> Path:
     """Where the payloads of the log at `log` are kept: `run.jsonl` has `run.payloads`; any other name gets it added."""
-    return log.with_suffix(SUFFIX) if log.suffix == ".jsonl" else log.with_name(log.name + SUFFIX)
+    return log.with_suffix(SUFFIX) if log.suffix == ".jsonl" else log.parent / (log.name + SUFFIX)
 
 
 def payload_line(commitment: str, salt: bytes, payload: bytes) -> bytes:

@@ -7,7 +7,7 @@ from typing import Final
 
 from looplatch.audit import read
 from looplatch.cli.exits import Exit
-from looplatch.cli.output import write
+from looplatch.cli.output import spare, write
 from looplatch.cli.screen import Screen
 from looplatch.diagrams import PICTURES, Format, coverage, diff, render
 from looplatch.states.errors import UsageError
@@ -33,6 +33,7 @@ def perform(given: argparse.Namespace) -> Exit:
         raise UsageError("--format png", "a terminal cannot show it", "Name a file with -o")
     drawn = _drawn(given, chosen)
     if output is not None:
+        spare([*([given.log] if given.log else ()), *(given.diff or ()), *(given.coverage or ())], output)
         write(output, drawn if isinstance(drawn, bytes) else drawn.encode())
     elif isinstance(drawn, bytes):
         sys.stdout.buffer.write(drawn)

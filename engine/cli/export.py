@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from looplatch.cli.exits import Exit
+from looplatch.cli.output import spare
 from looplatch.cli.screen import Screen
 from looplatch.export import export
 from looplatch.states.errors import UsageError
@@ -18,6 +19,7 @@ def perform(given: argparse.Namespace) -> Exit:
         for piece in pieces:
             screen.write(piece)
         return Exit.GOOD
+    spare((given.log,), output)
     first = next(pieces)  # a log that cannot be read leaves no file
     try:
         with output.open("w", encoding="utf-8", newline="") as file:

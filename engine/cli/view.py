@@ -7,11 +7,10 @@ from typing import Final
 
 from looplatch.audit.errors import LogDamaged
 from looplatch.audit.log import Log, as_it_is
-from looplatch.audit.payloads import payloads_of
 from looplatch.audit.places import SQLITE_SUFFIXES
 from looplatch.audit.segments import first_of
 from looplatch.cli.exits import Exit
-from looplatch.cli.output import write
+from looplatch.cli.output import spare, write
 from looplatch.cli.screen import Screen, Style
 from looplatch.diagrams.viewer import live_page, page
 from looplatch.serving import Site, serve
@@ -38,8 +37,8 @@ def perform(given: argparse.Namespace) -> Exit:
         return asyncio.run(_serve(log, given.port))
     if given.port:
         raise UsageError("--port", "no server was asked for", "Add --serve, or leave out --port")
-    output = _output(log, given.output)
     held = as_it_is(log)
+    output = _output(log, given.output)
     write(output, page(held, table=_table(held), report=verify(held)).encode(), mode=_PRIVATE)
     Screen().line(str(output))
     return Exit.GOOD
@@ -49,8 +48,7 @@ def _output(log: Path, named: Path | None) -> Path:
     """The file to write: the one that was named, or one beside the log, which is no stranger's."""
     output = named or (log.with_suffix(".html") if log.suffix.lower() in _LOGS else log.with_name(f"{log.name}.html"))
     if output.exists():
-        if any(of_log.exists() and output.samefile(of_log) for of_log in (log, payloads_of(log))):
-            raise UsageError("-o", f"{output} belongs to the log itself", "Give another path")
+        spare((log,), output)
         if named is None and not _is_ours(output):
             raise UsageError("view", f"{output} is there, and is no page of looplatch", "Name a file with -o")
     return output

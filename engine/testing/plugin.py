@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     named = "a state that they leave, EVENT, EVENT[guard], or as they are printed; may be given again"
     for switch, about in (("only", "look at these rows alone"), ("without", "leave out rows that no run can reach")):
-        told = f"{about}: ROWS is {named}"
+        told = f"with --looplatch-coverage, {about}: ROWS is {named}"
         group.addoption(f"--looplatch-coverage-{switch}", metavar="ROWS", action="append", default=[], help=told)
     group.addoption("--looplatch-rewrite", action="store_true", help="write golden logs anew instead of comparing them")
 
