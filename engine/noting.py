@@ -29,6 +29,7 @@ class Noting:
     def __init__(self, at: Workplace) -> None:
         self._at = at
         self._tasks: set[asyncio.Task[None]] = set()
+        self._unasked: list[Record] = []  # a task may be cancelled before its first step, and then takes none
 
     def begin(self, turn: int, text: str, outcomes: Sequence[Outcome]) -> None:
         """Ask the hook, if there is one, about the calls that were just answered."""
@@ -36,6 +37,7 @@ class Noting:
         if hook is None or not outcomes or len(self._tasks) >= MOST_AT_ONCE:
             return
         record = self._at.journal.note_begins(hook_name(hook), [outcome.call.id for outcome in outcomes])
+        self._unasked.append(record)
         task = asyncio.ensure_future(self._take(record, hook, turn, text, outcomes))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -45,9 +47,14 @@ class Noting:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        with contextlib.suppress(AuditError):  # see _take
+            for record in self._unasked:
+                self._at.journal.note_ends(record, "interrupted", dict.fromkeys(TOTALS, 0), None)
+        self._unasked.clear()
 
     async def _take(self, record: Record, hook: AfterTools, turn: int, text: str, outcomes: Sequence[Outcome]) -> None:
         """Take one note, between its two records."""
+        self._unasked.remove(record)
         asking = _Asking(self._at)
         shown = tuple(_shown(self._at.journal.log.run, turn, outcome) for outcome in outcomes)
         context = ToolsContext(run_id=self._at.journal.log.run, turn=turn, text=text, calls=shown, ask=asking)

@@ -10,7 +10,7 @@ from looplatch import Hooks, Limits, SystemMessage, UsageError
 from looplatch.hooks import ToolsContext
 from looplatch.notes import ToolNotes
 from looplatch.noting import MOST_AT_ONCE
-from looplatch.testing import Answer, ScriptedAPI, error, reply, stalled, tool_use
+from looplatch.testing import Answer, ScriptedAPI, error, reply, run, stalled, tool_use
 from tests.playing import Play, echo, saying, tool_named, transition
 from tests.recovering import Model, effects, files, meet, met, moves, reads
 
@@ -190,6 +190,25 @@ def test_a_note_ends_with_a_run_that_is_aborted(state: str) -> None:
     [(_, end)] = effects(told, "note")
     assert end is not None
     assert end["outcome"] == "interrupted"
+
+
+@pytest.mark.parametrize("seed", [None, *range(8)])  # an order of the tasks that are ready
+def test_a_note_that_had_no_time_to_begin_has_its_end(seed: int | None) -> None:
+    asked: list[str] = []
+
+    async def hook(context: ToolsContext) -> str:
+        asked.append("asked")
+        await asyncio.Event().wait()
+        return "never"
+
+    limits = Limits(max_total_tokens=1)
+    ran = met(ScriptedAPI(Noting(BOTH)), tools=[echo()], hooks=Hooks(after_tools=hook), limits=limits)
+    told = run(ran, seed=seed)
+    assert told.result.terminal == "budget_spent"
+    [(_, end)] = effects(told, "note")
+    assert end is not None
+    assert end["outcome"] == "interrupted"
+    assert len(asked) <= 1
 
 
 @pytest.mark.parametrize("raised", [ValueError("no"), KeyError("x"), asyncio.CancelledError()])
