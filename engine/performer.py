@@ -160,10 +160,10 @@ class Performer:
     # --- stream
 
     def _call_model(self, context: Context, event: Event) -> Answer:
-        self._unanswered = True
-        if self._unread is not None:
+        if self._unread is not None:  # with its results, perhaps: the end of the run may have said them
             self.answer, self._unread = self._unread, None
             return self.answer
+        self._unanswered = True
         at, following = self._at, self._following
         limit = following.limit(context, self.compressor.gauge.tokens())
         differs = following.difference(context, limit) if isinstance(event, on.BackoffElapsed) else None

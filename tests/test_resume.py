@@ -268,6 +268,28 @@ def test_a_text_that_was_stopped_is_gone_on_from() -> None:
     assert said[2] == user({"type": "text", "text": STOPPED})
 
 
+def test_results_that_the_end_of_a_run_said_are_not_said_again() -> None:
+    """A hook fails, and a slow consumer learns it when the answer is whole; the process dies before that is a move."""
+
+    async def fails(context: ToolCallContext) -> Allow:
+        if context.name == "write":
+            raise ValueError("the hook failed")
+        return Allow()
+
+    def slowly(message: Message, run: Run) -> Any:
+        return rounds()
+
+    script = [reply(tool_use("r1", "read", {}), tool_use("w1", "write", {}))]
+    options: dict[str, Any] = {"tools": tools(Ran()), "hooks": Hooks(before_tool=fails)}
+    whole = play(script, watch=slowly, **options)
+    end = whole.log.transitions[-1]
+    assert (end.source, end.terminal) == ("stream", "internal_error")
+    went_on = asyncio.run(resumed(cut_after(whole.log, end.seq), [DONE], **options))
+    assert went_on.result.terminal == "answered"
+    assert [message["role"] for message in went_on.run.messages] == ["user", "assistant", "user", "assistant"]
+    assert [block["tool_use_id"] for block in went_on.run.messages[2]["content"]] == ["r1", "w1"]
+
+
 # --- the deadline
 
 
