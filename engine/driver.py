@@ -100,6 +100,8 @@ class Driver:
             entered = moved or isinstance(event, on.RunStarted)
             self._pausing |= entered and move.target in self.at.pauses.before
             self._pausing |= moved and move.source in self.at.pauses.after
+            if move.target is State.SUSPENDED:
+                self._pausing = False  # it rests there as it is, until someone has decided
         self.at.outbox.push(TransitionMessage(record=record))
         if self.at.plan.hooks.on_transition is not None:
             self._unshown.append(record)

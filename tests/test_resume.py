@@ -216,6 +216,16 @@ def _had(log: Log) -> int:
     return sum(effect.kind == "model" and effect.end is not None for effect in log.effects)
 
 
+def test_a_pause_after_calls_that_wait_for_approval_is_the_wait_itself() -> None:
+    script = [reply(tool_use("w1", "write", {}))]
+    options: dict[str, Any] = {"tools": tools(Ran()), "hooks": asking("write")}
+    told = asyncio.run(run_of(script, pause_after=["orchestrate"], **options))
+    assert (told.subtype, told.terminal, [call.id for call in told.pending]) == ("suspended", None, ["w1"])
+    assert verify_lines(told.log.lines, payloads=told.log.payloads.find).status == "suspended"
+    went_on = asyncio.run(resumed(told.log, [DONE], approvals={"w1": Allow()}, **options))
+    assert (went_on.result.terminal, went_on.result.result) == ("answered", "Done.")
+
+
 # --- what stopped a run from outside, cut before it was a move
 
 
