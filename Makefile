@@ -37,9 +37,10 @@ diagrams: $(VENV)/run.stamp ## Draw the rendered files in diagrams/ and the READ
 bench: $(VENV)/test.stamp ## Measure a turn, beside the hand-written loop over the SDK
 	$(BIN)/python tests/benchmarks $(ARGS)
 
-soak: $(VENV)/test.stamp ## Leave 10,000 runs in every way, prove 10,000 drawn ones (SCRIPTS=100 SEED=1: others), cut tales everywhere
+soak: $(VENV)/test.stamp ## Leave 10,000 runs in every way, prove drawn ones and hostile ones (SCRIPTS=100 HOSTILE=100 SEED=1: others), cut tales
 	$(BIN)/python tests/soak/runs.py $(ARGS)
 	$(BIN)/python tests/soak/scripts.py $(or $(SCRIPTS),10000) $(or $(SEED),0)
+	$(BIN)/python tests/soak/hostile.py $(or $(HOSTILE),2000) $(or $(SEED),0)
 	LOOPLATCH_WHOLE=1 $(BIN)/python -Im pytest -q --numprocesses=auto --dist=worksteal \
 	  tests/test_resume_cuts.py tests/test_recovery_corpus.py
 
