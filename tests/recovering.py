@@ -61,6 +61,7 @@ async def met(
     prompt: str | Iterable[Mapping[str, Any]] = "Go.",
     watch: Watch | None = None,
     clock: FakeClock | None = None,
+    log: Any = None,
     deadline_s: float | None = None,
     **options: Any,
 ) -> Play:
@@ -68,7 +69,7 @@ async def met(
     clock = clock or FakeClock()
     seen: list[Any] = []
     async with scripted(api, clock=clock, **options) as loop:
-        run = loop.run(prompt, deadline_s=deadline_s)
+        run = loop.run(prompt, log=log, deadline_s=deadline_s)
         async with run:
             async for message in run:
                 seen.append(message)

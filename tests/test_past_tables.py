@@ -18,6 +18,7 @@ from looplatch.states.past import table_of
 from looplatch.states.record import seal
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Guard, Table, fingerprint_of
+from looplatch.states.verify.findings import Status
 from looplatch.states.verify.log import verify_lines
 from looplatch.tables import UnknownTable, known_table
 from looplatch.testing import assert_valid
@@ -27,6 +28,7 @@ from tests.forge import broken
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden"
 LOGS = sorted(GOLDEN.glob("*/*.jsonl"))
+STATUS: dict[str, Status] = {"waiting": "suspended", "cut": "in_doubt"}  # by the log's name; the others are sealed
 FINGERPRINTS = sorted(file.stem for file in (ROOT / "states" / "tables").glob("*.json"))
 FIRST = "6c33559c8af6326bb144a4cf8cf4727d745036f1520867ecb86fad891a3babcb"
 
@@ -66,7 +68,8 @@ def test_a_description_that_names_what_is_gone_is_refused() -> None:
 def test_a_log_of_an_earlier_looplatch_verifies(path: Path) -> None:
     report = verify(path)
     assert report.ok, str(report)
-    assert report.status == "sealed"
+    assert report.status == STATUS.get(path.stem, "sealed")
+    assert report.notes == ()
 
 
 def test_a_log_of_the_first_table_is_judged_by_that_one() -> None:
@@ -135,7 +138,7 @@ def test_a_log_of_an_earlier_looplatch_replays(path: Path) -> None:
     outcome = replay(log)
     assert outcome.ok, outcome
     assert outcome.agreed == len(log.transitions) + sum(record.kind == "rejected" for record in log.records)
-    assert_valid(log, "sealed")
+    assert_valid(log, STATUS.get(path.stem, "sealed"))
 
 
 def naming(fingerprint: str, log: Log) -> Log:
