@@ -49,8 +49,9 @@ def verify(
     secrets: patterns of your own that must match nothing, neither in records nor in contents, beside those that the run
     took out by itself; of patterns of its own a log has the digests only, so give them again. A log without its file of
     payloads is told so once. `report.notes` says what was not there to compare: logs of sub-agents, or that of the run
-    that this one is a sub-agent of. Raises UsageError where a file cannot be read, and for a checkpoint or a key that
-    is none.
+    that this one is a sub-agent of; and that a run has ended and is not sealed yet, as one that died in between. Its
+    log is open: whoever takes away the end of a log leaves such a one, too, which only a checkpoint shows.
+    Raises UsageError where a file cannot be read, and for a checkpoint or a key that is none.
     """
     keys = _keys(key)
     watch = Watch(None if expect is None else Checkpoint.read(expect), keys)

@@ -144,6 +144,14 @@ def test_a_right_log_is_ok(build: Callable[[], Forge]) -> None:
     assert report.ok, str(report)
 
 
+@pytest.mark.parametrize(("gone", "status"), [(1, "open"), (2, "in_doubt")])
+def test_a_run_that_died_before_its_seal_may_have_left_a_note_without_an_end(gone: int, status: str) -> None:
+    lines = unpaid(noted(ends=False)).lines()
+    assert verify_lines(lines).ok
+    report = verify_lines(lines[:-gone])
+    assert (report.ok, report.status) == (True, status)
+
+
 # --- what may not
 
 

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from looplatch.states.verify.log import verify_lines
 from tests.forge import ZEROS, Forge, altered, broken, encode, hexed, sealed
 from tests.forged_runs import (
+    aborted,
     complete,
     long_run,
+    one_turn,
     short_run,
     streaming,
 )
@@ -125,10 +127,28 @@ def i7_epoch() -> Forge:
     return forge
 
 
-def i8_unsealed() -> Forge:
-    forge = short_run()
+def unsealed(forge: Forge) -> Forge:
+    """As a process leaves it that dies between the last move and the seal."""
     forge.records.pop()
     return forge
+
+
+def e2_unsealed() -> Forge:
+    """A model call goes on when the run has ended."""
+    forge = streaming()
+    forge.ask()
+    return unsealed(aborted(forge))
+
+
+def t2_unsealed() -> Forge:
+    """A run that ends with calls that nobody answered."""
+    return unsealed(aborted(one_turn()))
+
+
+def m9_unsealed() -> Forge:
+    """A run that ends otherwise than its last row says."""
+    forge = unsealed(short_run())
+    return altered(forge, forge.records[-1], terminal="stopped")
 
 
 def i8_after() -> Forge:
@@ -160,8 +180,8 @@ def i10() -> Forge:
 
 BAD: tuple[Callable[[], Forge], ...] = (
     i1, i1_flag, i2, i2_genesis, i4_float, i4_whole_float, i4_exponent, i4_big, i4_key, i4_kind, i4_schema, i5,
-    i6_run, i6_version, i6_version_of_tomorrow, i6_table, i7_clock, i7_epoch, i8_unsealed, i8_after, i8_other_end,
-    i9_root, i9_count, i10,
+    i6_run, i6_version, i6_version_of_tomorrow, i6_table, i7_clock, i7_epoch, i8_after, i8_other_end, i9_root,
+    i9_count, i10, e2_unsealed, t2_unsealed, m9_unsealed,
 )  # fmt: skip
 
 
@@ -169,6 +189,12 @@ BAD: tuple[Callable[[], Forge], ...] = (
 def test_a_bad_log_is_rejected_for_its_own_invariant_alone(build: Callable[[], Forge]) -> None:
     report = verify_lines(build().lines())
     assert broken(report) == {build.__name__.split("_")[0].upper()}, str(report)
+
+
+def test_a_run_that_has_ended_and_has_no_seal_yet_is_open_and_is_told_so() -> None:
+    report = verify_lines(unsealed(short_run()).lines())
+    assert (report.ok, report.status) == (True, "open")
+    assert report.notes == ("the run has ended, and its seal is not set yet: resuming the run sets it",)
 
 
 def reread(line: bytes, **fields: object) -> bytes:

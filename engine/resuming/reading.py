@@ -196,11 +196,9 @@ def read_resumption(
     if not accept_changes and (found := (*changes, *changes_inside(plan, snapshot, file, children))):
         raise LoopChanged(found)
     if known_table(snapshot.settings["table"]) is not None:  # by a table that is not known, nobody here can judge
-        # A process may die between the last move and the seal: that one is set then.
-        expected = () if snapshot.terminal is None else ("I8",)
-        wrong = [one for one in verify_lines(kept.lines, past=known_table).violations if one.invariant not in expected]
-        if wrong:
-            raise CannotResume(f"the log is not valid: {wrong[0]}", "See what `looplatch verify` says")
+        report = verify_lines(kept.lines, past=known_table)
+        if not report.ok:
+            raise CannotResume(f"the log is not valid: {report.violations[0]}", "See what `looplatch verify` says")
     given = new_approvals(approvals, snapshot)
     if any(change.name == "tools" for change in changes):
         _check_tools(plan, snapshot, Contents(payloads, Lost.of(kept.records), accepted=True), given)

@@ -40,13 +40,14 @@ class Violation:
 class Report:
     """What verifying a log came to.
 
-    status: `sealed` when the run has ended and its log is whole; else `open`, `suspended` (it rests until someone
-    resumes it) or `in_doubt` (something was begun of which no end is recorded). violations: the broken invariants, the
-    first hundred; `omitted` more were found. count, head, root: how many lines there are, the last record's hash, and
-    the Merkle root of all hashes, which a later log of the same run must extend. torn: bytes after the last whole line,
-    left of a write that a crash broke off. signed: how many records, from the first on, the last good signature covers;
-    None where no key was given to judge by. notes: what could not be compared, and breaks nothing by that; the first
-    hundred.
+    status: `sealed` when the run has ended and its log is whole; else `open` (also where the run has ended and nobody
+    has set the seal yet), `suspended` (it rests until someone resumes it) or `in_doubt` (something was begun of which
+    no end is recorded). violations: the broken invariants, the first hundred; `omitted` more were found. count, head,
+    root: how many lines there are, the last record's hash, and the Merkle root of all hashes, which a later log of the
+    same run must extend. torn: bytes after the last whole line, left of a write that a crash broke off. signed: how
+    many records, from the first on, the last good signature covers;
+    None where no key was given to judge by. notes: what breaks nothing, and is worth knowing: what could not be
+    compared, or that the seal is still to be set; the first hundred.
     """
 
     status: Status
@@ -111,7 +112,7 @@ class Findings:
         )
 
     def note(self, told: str) -> None:
-        """Note what could not be compared."""
+        """Note what breaks nothing, and is worth knowing."""
         if len(self.notes) < KEPT:
             self.notes.append(told)
 

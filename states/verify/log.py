@@ -174,9 +174,8 @@ class _Verifier:
         elif not chain.recognised:
             self._findings.replace("I5", "this is no log of looplatch", "a genesis, and records after it", "no record")
         elif chain.whole and moves.ended and not chain.sealed:
-            self._findings.add(
-                "I8", "the run has ended, and its log has no seal", "a terminal record", "the end of the log"
-            )
+            self._history.check_end("at the end of the run")
+            self._findings.note("the run has ended, and its seal is not set yet: resuming the run sets it")
 
     def _status(self) -> Status:
         if self._chain.sealed:
@@ -307,12 +306,14 @@ class _Verifier:
             self._findings.add("T2", "the note is of other calls than were answered", answered, record["calls"])
 
     def _judge_seal(self, record: dict[str, Any], effects: Effects) -> None:
-        add, moves = self._findings.add, self._moves
+        moves = self._moves
         ended = (moves.state, moves.terminal) if moves.ended else ("no final state", None)
-        if (record["state"], record["terminal"]) != ended and not moves.lost:
-            add("I8", "the seal is not that of the run's end", ended, (record["state"], record["terminal"]))
+        told = record["state"], record["terminal"]
+        if told != ended and not moves.lost:
+            self._findings.add("I8", "the seal is not that of the run's end", ended, told)
         for seq, effect in effects.running.items():
-            add("E1", "an effect has no end", "an effect_end before the seal", f"the {effect.kind} of record {seq}")
+            found = f"the {effect.kind} of record {seq}"
+            self._findings.add("E1", "an effect has no end", "an effect_end before the seal", found)
         self._history.check_end("at the end of the run")
         self._history.check_named(record.get("history"), "the seal")
         self._signatures.check(record)
