@@ -1,12 +1,25 @@
 """looplatch: an agent loop over the Anthropic Messages API as an explicit finite-state machine with a provable log.
 
-Names are loaded when they are first used, so that importing looplatch costs next to nothing.
+Names, and the public modules (`looplatch.audit`, `looplatch.testing` …), are loaded when they are first used, so that
+importing looplatch costs next to nothing.
 """
 
 import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from looplatch import audit as audit
+    from looplatch import blocks as blocks
+    from looplatch import diagrams as diagrams
+    from looplatch import export as export
+    from looplatch import hooks as hooks
+    from looplatch import messages as messages
+    from looplatch import playback as playback
+    from looplatch import recovery as recovery
+    from looplatch import states as states
+    from looplatch import telling as telling
+    from looplatch import testing as testing
+    from looplatch import tools as tools
     from looplatch.audit import AuditError, Log, read
     from looplatch.blocks import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
     from looplatch.hooks import Allow, Ask, Block, Deny, Halt, Hooks, Pass
@@ -59,6 +72,12 @@ _HOMES = {
     "looplatch.verification": ("verify",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = frozenset(
+    {
+        *("audit", "blocks", "diagrams", "export", "hooks", "messages", "playback", "recovery", "states", "telling"),
+        *("testing", "tools"),
+    }
+)
 
 __all__ = [
     "Allow",
@@ -106,6 +125,8 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name == "__version__":
         return importlib.import_module("importlib.metadata").version("looplatch")
+    if name in _MODULES:
+        return importlib.import_module(f"looplatch.{name}")
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -115,4 +136,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "__version__"})
+    return sorted({*globals(), *_MODULES, *__all__, "__version__"})

@@ -105,7 +105,7 @@ def test_a_layer_imports_only_what_is_below_it(layer: str) -> None:
         f"{module} imports {name}"
         for module, file in modules().items()
         if layer_of(module) == layer
-        for name in imports_of(file)
+        for name in imports_of(file, typing=module != "looplatch")  # the root names the packages for type checkers
         if name.partition(".")[0] == "looplatch" and layer_of(name) not in LAYERS[layer]
         if not (layer_of(name) == "diagrams" and f"{module}.".startswith(MAY_DRAW))
     ]

@@ -47,6 +47,37 @@ def test_tools_that_are_ready_to_use_are_loaded_when_they_are_named() -> None:
         assert heavy not in loaded
 
 
+MODULES = (
+    *("audit", "blocks", "diagrams", "export", "hooks", "messages", "playback", "recovery", "states", "telling"),
+    *("testing", "tools", "export.live"),
+)
+
+
+def fresh(code: str) -> str:
+    """What a fresh interpreter prints for `code`."""
+    return subprocess.run([sys.executable, "-Ic", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_public_modules_are_there_without_being_imported(module: str) -> None:
+    home, _, name = f"looplatch.{module}".rpartition(".")
+    code = f"import looplatch; named = {name!r} in dir({home}); print(looplatch.{module}.__name__, named)"
+    assert fresh(code) == f"looplatch.{module} True"
+
+
+def test_public_modules_load_nothing_that_only_some_of_their_names_need() -> None:
+    used = "; ".join(f"looplatch.{module}" for module in MODULES)
+    heavy = ("anthropic", "hypothesis", "pytest", "mcp", "httpx", "httpx2", "opentelemetry", "transitions")
+    code = f"import sys, looplatch; {used}; print(*(name for name in {heavy!r} if name in sys.modules))"
+    assert fresh(code) == ""
+
+
+@pytest.mark.parametrize("module", ["looplatch", "looplatch.export", "looplatch.tools"])
+def test_another_name_is_an_attribute_error(module: str) -> None:
+    with pytest.raises(AttributeError, match=rf"module '{module}' has no attribute 'nothing'"):
+        _ = importlib.import_module(module).nothing
+
+
 def test_a_table_can_be_taken_apart_with_the_names_of_its_package() -> None:
     from looplatch.states import TABLE, WORKING, Continue, State, check_table
 

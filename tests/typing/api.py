@@ -19,6 +19,7 @@ from looplatch.states.reasons import Terminal
 from looplatch.states.record import Record
 from looplatch.states.verify.findings import Report, Violation
 from looplatch.telling import Explanation, Parting
+from looplatch.testing import FakeClock
 from looplatch.verification import verify
 
 
@@ -36,6 +37,8 @@ async def described(path: Annotated[str, "where"], ctx: looplatch.ToolContext) -
 
 
 assert_type(plain, looplatch.Tool)
+assert_type(looplatch.audit.read("run.jsonl"), looplatch.Log)
+assert_type(looplatch.testing.FakeClock(), FakeClock)
 assert_type(described, looplatch.Tool)
 
 
