@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+import attrs
+
 from looplatch.beside import WOKEN, Beside
 from looplatch.blocks import read_block
 from looplatch.calls import Calls
@@ -198,9 +200,37 @@ class Answer:
         await self._let_go()
         if self._assembly.stop_reason in DECISIONS.cut:
             await self.calls.call_off()
-        self._unfinished = [self._at.journal.keep(block) for block in self._assembly.partial_text()]
+        unfinished = self._assembly.partial_text()
+        if self._is_paused:
+            unfinished = trimmed(unfinished)
+            if not unfinished:
+                self._trim()
+        self._unfinished = [self._at.journal.keep(block) for block in unfinished]
         self._end_effect("ok", self.usage())
         return self._conclude()
+
+    @property
+    def _is_paused(self) -> bool:
+        return DECISIONS.event(self._assembly.stop_reason, len(self.calls.asked)) is TurnPaused
+
+    def _trim(self) -> None:
+        """Take the white space from the end of a turn that goes back as the last thing said: the API refuses it there.
+
+        A text that is nothing else is left out. This comes before any record names that text: none but the end of the
+        call does.
+        """
+        finished = self._assembly.finished
+        for place, done in reversed(list(enumerate(finished))):
+            if not done.sendable:
+                continue
+            texts = trimmed([done.block]) if done.block.get("type") == "text" else [done.block]
+            if texts == [done.block]:
+                return
+            del self._kept[done.index]
+            finished[place] = attrs.evolve(done, block=texts[0] if texts else done.block, sendable=bool(texts))
+            if texts:
+                self._kept[done.index] = self._at.journal.keep(texts[0])
+                return
 
     def _conclude(self) -> Event:
         assembly = self._assembly
@@ -213,8 +243,7 @@ class Answer:
                     if done.call is not None and not done.call.direct:
                         self.calls.add(self._call_of(done))
             self.calls.moved_on(assembly.finished[-1].index + 1 if assembly.finished else 0)
-            paused = DECISIONS.event(assembly.stop_reason, len(self.calls.asked)) is TurnPaused
-            kept = whole_answer(assembly.finished, text_follows=bool(self._unfinished), paused=paused)
+            kept = whole_answer(assembly.finished, text_follows=bool(self._unfinished), paused=self._is_paused)
             self._join(kept, self._unfinished)
         self.calls.hold()
         calls = tuple(call.id for call in self.calls.asked)

@@ -161,14 +161,17 @@ class History:
 
         Nothing may where that turn waits for tools of the server's, too: it would refuse their calls then.
         """
-        if self.last_role != "user":
-            return False
-        blocks: list[dict[str, Any]] = []
-        for index in reversed(range(len(self) - 1)):
+        return self.last_role == "user" and not open_server_calls(self.answer_blocks)
+
+    @property
+    def answer_blocks(self) -> list[dict[str, Any]]:
+        """The blocks of the assistant's last turn, whether or not the user's side has said something to it."""
+        turn: list[dict[str, Any]] = []
+        for index in reversed(range(len(self) - (self.last_role == "user"))):
             if self._entries[index].role != "assistant":
                 break
-            blocks += blocks_of(self.message(index))
-        return not open_server_calls(blocks)
+            turn = [*blocks_of(self.message(index)), *turn]
+        return turn
 
     @property
     def is_mid_turn(self) -> bool:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import attrs
 
-from looplatch.blocks import blocks_of, read_block
+from looplatch.blocks import read_block
 from looplatch.budget import Budget
 from looplatch.history import History, Joining, own_name
 from looplatch.journal import Journal
@@ -95,22 +95,28 @@ class Workplace:
 
     def say_text(self, text: str, **more: Any) -> None:
         """Say a text to the model. more: further fields of the record."""
-        self.close_turn()
+        self._close_turn()
         block: dict[str, object] = {"type": "text", "text": text}
         self.say([(block, self.journal.keep(block))], **more)
 
     def close_turn(self) -> None:
         """Answer what the server's own tools left open in the last answer, or nothing could be said after it."""
+        if self.history.last_role == "assistant":
+            self._close_turn()
+
+    def _close_turn(self) -> None:
+        """The same where our results stand behind that answer, and the server has said nothing to them.
+
+        What it owes then stands at the head of the answer that it did not give, as it would have put it there itself.
+        """
         history = self.history
-        if history.last_role != "assistant":
+        results = open_server_results(history.answer_blocks)
+        if not results:
             return
-        turn: list[dict[str, Any]] = []
-        for place in range(len(history) - 1, -1, -1):
-            if history.role(place) != "assistant":
-                break
-            turn = [*blocks_of(history.message(place)), *turn]
-        if results := open_server_results(turn):
-            kept = [self.journal.keep(block) for block in results]
-            no_answer = dict.fromkeys(("message_id", "model", "stop_reason"))  # the model did not write this
-            record = self.journal.message("extend", len(history) - 1, "assistant", "blocks", kept, **no_answer)
-            history.extend(kept, record.hash)
+        kept = [self.journal.keep(block) for block in results]
+        no_answer: dict[str, Any] = dict.fromkeys(("message_id", "model", "stop_reason"))  # the model wrote none
+        if history.last_role == "user":
+            self.join("assistant", kept, **no_answer)
+            return
+        record = self.journal.message("extend", len(history) - 1, "assistant", "blocks", kept, **no_answer)
+        history.extend(kept, record.hash)

@@ -34,7 +34,10 @@ def sealed_prefix(finished: Sequence[F], last_begun: int) -> list[F]:
 
 
 def whole_answer(finished: Iterable[F], *, text_follows: bool, paused: bool) -> list[F]:
-    """The blocks of an answer that came to its end; of a paused one all, as it has to go back as it came."""
+    """The blocks of an answer that came to its end; of a paused one all, as it goes back as it came.
+
+    But for white space at its very end, which is `trimmed` before.
+    """
     kept = [block for block in finished if block.sendable]
     return kept if text_follows or paused else _without_last_thoughts(kept)
 
@@ -59,7 +62,7 @@ def spoken_text(finished: Sequence[F]) -> list[F]:
 
 
 def trimmed(texts: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Unfinished texts without the white space at their ends, and without those that are nothing else.
+    """Texts at the end of an answer without the white space at their ends, and without those that are nothing else.
 
     The API refuses a last message of the assistant's that ends in white space.
     """

@@ -142,6 +142,20 @@ SERVED = Tale(
     options=lambda ran: {"tools": [{"type": "web_search_20250305", "name": "web_search"}]},
 )
 
+# --- a tool of the server's that waits for our results, and to which it does not come back
+
+OWED = Tale(
+    name="a server tool that is forgotten",
+    script=always(
+        reply(server_tool_use("s1", "web_search", {"query": "q"}), tool_use("r1", "read", {})),
+        reply(stop="max_tokens"),
+        reply(stop="max_tokens"),
+        reply("I hold on. ", stop="pause_turn"),
+        reply("Done."),
+    ),
+    options=lambda ran: {"tools": [{"type": "web_search_20250305", "name": "web_search"}, *tools(ran)]},
+)
+
 # --- cut answers: a higher limit, a sealed turn, asking to go on
 
 CUT = Tale(
@@ -262,6 +276,7 @@ TALES: Sequence[Tale] = (
     TARGET,
     FALLBACK,
     SERVED,
+    OWED,
     CUT,
     CLEARED,
     COLLAPSED,

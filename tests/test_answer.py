@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from looplatch import Hooks, Run, ToolContext, ToolMessage
+from looplatch import Hooks, Run, ToolContext, ToolMessage, replay, verify
 from looplatch.blocks import ToolResultBlock, ToolUseBlock, blocks_of
 from looplatch.hooks import ToolsContext
 from looplatch.messages import AssistantMessage, Message, StreamEvent, ToolPhase, UserMessage
@@ -328,10 +328,28 @@ def test_what_a_consumer_does_to_a_message_changes_nothing_that_runs_or_is_sent(
     ]
 
 
-def test_a_paused_text_goes_back_as_it_came_whatever_it_ends_in() -> None:
-    told = play([reply("hi ", stop="pause_turn"), reply("Done.")])
+SEARCH = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "q"}}
+
+
+@pytest.mark.parametrize(
+    ("said", "back"),
+    [
+        (["hi \n"], ["hi"]),
+        (["hi ", " ", text("")], ["hi"]),
+        ([block(SEARCH), " "], [SEARCH]),
+        (["hi ", block(SEARCH)], ["hi ", SEARCH]),
+        (["hi ", text(" you ", closed=False)], ["hi ", " you"]),
+        (["hi ", text("\n", closed=False)], ["hi"]),
+        ([" "], []),
+    ],
+)
+def test_a_paused_turn_goes_back_as_it_came_but_for_white_space_at_its_end(said: list[Any], back: list[Any]) -> None:
+    """Which the API takes in no last message of the assistant's."""
+    told = play([reply(*said, stop="pause_turn"), reply("Done.")])
     assert told.result.result == "Done."
-    assert told.sent[1][1:] == [assistant("hi ")]
+    assert told.sent[1][1:] == ([assistant(*back)] if back else [])
+    assert verify(told.log).ok
+    assert replay(told.log).ok
 
 
 @pytest.mark.parametrize("details", ["policy", ["policy"], 3, {"category": {"deep": []}}], ids=str)

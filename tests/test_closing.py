@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from looplatch import Block, Hooks, Limits, Pass, Run
+from looplatch import Block, Hooks, Limits, Pass, Run, replay
 from looplatch.hooks import StopContext
 from looplatch.messages import Message
 from looplatch.recovery.closing import open_server_results, with_turns_closed
+from looplatch.recovery.strategies.max_output_tokens_recovery import GO_ON
 from looplatch.testing import block, redacted_thinking, reply, server_tool_use, thinking, tool_use
 from tests.playing import assistant, echo, play, result, transition, use, user
 
@@ -121,6 +122,27 @@ def test_a_call_that_waits_for_our_results_is_the_servers_to_finish() -> None:
     ]
     told = play(script, tools=[echo()])
     assert told.sent[1] == [GO, assistant(search(), use("t1", "read")), user(result("t1", "read {}"))]
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_call_that_the_server_did_not_come_back_to_is_closed_behind_our_results(cut: bool) -> None:
+    """It says nothing at all, or is cut before it does, and then somebody speaks."""
+    said: Iterator[Block | Pass] = iter([Block("Go on."), Pass()])
+
+    async def hook(context: StopContext) -> Block | Pass:
+        return Pass() if cut else next(said)
+
+    script = [
+        reply(server_tool_use("s1", "web_search", {"query": "q"}), tool_use("t1", "read", {})),
+        *([reply(stop="max_tokens")] * 2 if cut else [reply()]),
+        reply("Done."),
+    ]
+    told = play(script, tools=[echo()], hooks=Hooks(stop=[hook]))
+    answer, given, closed, spoken = told.sent[-1][1:]
+    assert (answer, given) == (assistant(search(), use("t1", "read")), user(result("t1", "read {}")))
+    assert closed == assistant(unavailable())
+    assert (GO_ON if cut else "Go on.") in spoken["content"][0]["text"]
+    assert replay(told.log).ok
 
 
 def test_thinking_at_the_end_of_an_answer_is_left_out_of_the_history() -> None:

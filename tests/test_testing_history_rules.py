@@ -10,6 +10,7 @@ USER: dict[str, Any] = {"role": "user", "content": "hi"}
 SAID: dict[str, Any] = {"role": "assistant", "content": [{"type": "text", "text": "Hello."}]}
 CALL: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {}}
 OTHER: dict[str, Any] = {"type": "tool_use", "id": "toolu_2", "name": "read", "input": {}}
+SEARCH: dict[str, Any] = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}
 RESULT: dict[str, Any] = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}
 NO_RESULT = (
     "`tool_use` ids were found without `tool_result` blocks immediately after: toolu_1. "
@@ -50,12 +51,10 @@ ACCEPTED = {
     ),
     "a result without content": request(USER, assistant(CALL), user({"type": "tool_result", "tool_use_id": "toolu_1"})),
     "an error result": request(USER, assistant(CALL), user({**RESULT, "is_error": True})),
-    "a paused turn": request(
-        USER, assistant({"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}})
-    ),
+    "a paused turn": request(USER, assistant(SEARCH)),
     "a server tool that waits for results alone": request(
         USER,
-        assistant({"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}, CALL),
+        assistant(SEARCH, CALL),
         user(RESULT),
     ),
     "four cache breakpoints": request(
@@ -169,6 +168,10 @@ BROKEN_HISTORIES = {
         request(USER, assistant({"type": "text", "text": "The answer is "})),
         "messages: final assistant content cannot end with trailing whitespace",
     ),
+    "white space at the end of a paused turn": (
+        request(USER, assistant(SEARCH, {"type": "text", "text": "I found "})),
+        "messages: final assistant content cannot end with trailing whitespace",
+    ),
     "white space at the end of a prefilled string": (
         request(USER, {"role": "assistant", "content": "The answer is\n"}),
         "messages: final assistant content cannot end with trailing whitespace",
@@ -184,7 +187,7 @@ BROKEN_HISTORIES = {
     "a server tool that waits while the user talks": (
         request(
             USER,
-            assistant({"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}, CALL),
+            assistant(SEARCH, CALL),
             user(RESULT, {"type": "text", "text": "go on"}),
         ),
         (

@@ -4,7 +4,7 @@ Neighbours of one role are one turn, as the API merges them, and its texts count
 is a turn that no rule speaks of.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from attrs import define, field
@@ -50,8 +50,8 @@ def turns(messages: list[dict[str, Any]]) -> list[Turn]:
     return merged
 
 
-def violations(messages: list[dict[str, Any]], paused: Collection[Sequence[Mapping[str, Any]]] = ()) -> Iterator[str]:
-    """Everything wrong between messages whose own shape is right; `paused` are the contents that the server paused."""
+def violations(messages: list[dict[str, Any]]) -> Iterator[str]:
+    """Everything wrong between messages whose own shape is right."""
     talk = turns(messages)
     yield from _roles(talk)
     yield from _unique(talk)
@@ -60,7 +60,7 @@ def violations(messages: list[dict[str, Any]], paused: Collection[Sequence[Mappi
         yield from _deferred(turn, following)
     for before, turn in zip([None, *talk], talk, strict=False):
         yield from _uncalled(before, turn)
-    yield from _trailing_space(talk[-1], paused)
+    yield from _trailing_space(talk[-1])
     compacted = talk[0].blocks and talk[0].blocks[0][1]["type"] == "compaction"
     if talk[0].role != "user" and not (talk[0].role == "assistant" and compacted):
         yield 'messages: first message must use the "user" role'
@@ -125,11 +125,9 @@ def _deferred(turn: Turn, following: Turn | None) -> Iterator[str]:
             )
 
 
-def _trailing_space(turn: Turn, paused: Collection[Sequence[Mapping[str, Any]]]) -> Iterator[str]:
-    """A turn that the server itself paused goes back as it came, whatever it ends in."""
+def _trailing_space(turn: Turn) -> Iterator[str]:
+    """Of a turn that the server itself paused, too: nothing that is published takes it out."""
     if turn.role == "assistant" and turn.blocks:
-        blocks = [block for _, block in turn.blocks]
-        block = blocks[-1]
-        is_own = any(blocks[-len(own) :] == own for own in paused if own)
-        if block["type"] == "text" and block["text"] != block["text"].rstrip() and not is_own:
+        _, block = turn.blocks[-1]
+        if block["type"] == "text" and block["text"] != block["text"].rstrip():
             yield "messages: final assistant content cannot end with trailing whitespace"

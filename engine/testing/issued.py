@@ -14,26 +14,19 @@ from looplatch.testing.wire import event
 
 @define(eq=False)
 class Issued:
-    """The thinking, the compactions, the block types and the calls of every answer so far.
-
-    `paused` holds the content of the answers that the server paused, as far as it can be sent back.
-    """
+    """The thinking, the compactions, the block types and the calls of every answer so far."""
 
     thinking: dict[str, str] = field(factory=dict[str, str])
     redacted: set[str] = field(factory=set[str])
     types: set[str] = field(factory=set[str])
     thoughtful: set[str] = field(factory=set[str])
     compactions: dict[str, str] = field(factory=dict[str, str])
-    paused: list[list[Mapping[str, Any]]] = field(factory=list[list[Mapping[str, Any]]])
 
     def learn(self, answer: Answer) -> None:
         """Remember an answer that is about to be sent."""
         match answer:
             case Reply():
-                blocks = [item.whole for item in answer.blocks]
-                self.learn_blocks(blocks)
-                if answer.stop_reason == "pause_turn":
-                    self.paused.append([block for block in blocks if block.get("type") != "text" or block.get("text")])
+                self.learn_blocks(item.whole for item in answer.blocks)
             case Raw():
                 self.learn_blocks(_raw_blocks(answer))
             case Failing() | Cut() | Stalled():

@@ -67,7 +67,7 @@ def _violations(body: Mapping[str, Any], issued: Issued | None, counting: bool) 
     yield from block_rules.violations(messages, frozenset() if issued is None else issued.types)
     yield from tool_rules.violations(body.get("tools"))
     yield from _cache_control(body)
-    yield from history_rules.violations(messages, () if issued is None else issued.paused)
+    yield from history_rules.violations(messages)
     yield from thinking_rules.violations(body, issued)
     yield from compaction_rules.violations(body, issued)
 

@@ -6,6 +6,7 @@ from looplatch.states.decisions import Decisions
 from looplatch.states.events import TurnPaused
 from looplatch.states.verify.findings import Findings
 
+_SERVED: Final = "_tool_result"
 _THOUGHTS: Final = ("thinking", "redacted_thinking")
 
 
@@ -44,8 +45,8 @@ class Answers:
 
     def join(self, record: dict[str, Any]) -> None:
         """A message of the assistant's joins or grows after the run began."""
-        if record["op"] != "join":
-            return  # results that a server's tools still owed: the model did not write them
+        if record["op"] != "join" or _owed(record):
+            return
         add, end, blocks = self._findings.add, self._end, record["blocks"]
         if end is not None:
             for field in ("message_id", "stop_reason"):
@@ -77,6 +78,12 @@ class Answers:
         if self._joined != wanted:
             message = "the history does not keep the answer as the model gave it"
             self._findings.add("E6", message, _commitments(wanted), _commitments(self._joined))
+
+
+def _owed(record: dict[str, Any]) -> bool:
+    """Whether a message holds only results that a server's tools still owed, which the model did not write."""
+    named = (record["message_id"], record["model"], record["stop_reason"])
+    return named == (None, None, None) and all(block["type"].endswith(_SERVED) for block in record["blocks"])
 
 
 def _commitments(blocks: list[dict[str, Any]]) -> list[str]:

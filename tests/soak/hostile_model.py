@@ -3,7 +3,6 @@
 import random
 from typing import Any, Final
 
-from looplatch.recovery.closing import open_server_calls
 from looplatch.testing import (
     Answer,
     Block,
@@ -48,7 +47,6 @@ class HostileModel:
         self._temper = temper
         self._names = names
         self._number = 0
-        self._owes = False
 
     def __call__(self, request: dict[str, Any]) -> Answer:
         """The answer; raises AssertionError where the run asks without end."""
@@ -57,7 +55,6 @@ class HostileModel:
         if self._temper.has_tools and "tools" not in request and self._is(0.9):
             return self._summary()
         size = len(str(request["messages"])) // 4
-        self._owes = _owes(request["messages"])
         if self._is(self._temper.errors):
             return self._error(size, int(request["max_tokens"]))
         return self._broken(self._answer(size))
@@ -116,8 +113,6 @@ class HostileModel:
         blocks: list[Block] = []
         if self._is(self._temper.thinks):
             blocks.append(thinking("Hm" * rnd.randrange(3), f"sig{number}"))
-        if self._owes:
-            blocks.append(text("Well."))
         blocks += [self._text() for _ in range(rnd.choice([0, 1, 1, 2]))]
         if self._temper.has_tools:
             blocks += [self._call(place) for place in range(rnd.choice([0, 1, 1, 2, 3, 5]))]
@@ -126,9 +121,6 @@ class HostileModel:
             if self._is(0.6):
                 blocks.append(block({"type": "web_search_tool_result", "tool_use_id": f"s{number}", "content": []}))
         stop = rnd.choice(STOPS) if self._is(self._temper.odd_stops) else None
-        if stop == "pause_turn":
-            # A paused turn goes back as it came, and the API takes none that ends in white space: known, not mended.
-            blocks.append(text("I go on."))
         if stop in NOTHING_MORE and self._is(0.5):
             blocks.append(self._unfinished())
         return reply(*blocks, stop=stop, usage=self._usage(size))
@@ -174,13 +166,3 @@ class HostileModel:
             kind = rnd.choice(["overloaded_error", "api_error", "invalid_request_error"])
             return failing(answer, after=after, error_type=kind, message=rnd.choice(["Overloaded", TOO_LONG]))
         return cut(answer, after=after, clean=self._is(0.5))
-
-
-def _owes(messages: list[dict[str, Any]]) -> bool:
-    """Whether the server has yet to carry out a call of its own, which it asked for together with ours.
-
-    It says something then. Where it ends the turn with nothing at all, a stop hook's text comes behind our results, and
-    the API refuses its own call without a result: that is known, and not mended.
-    """
-    said = [message["content"] for message in messages if message["role"] == "assistant"]
-    return bool(said) and not isinstance(said[-1], str) and bool(open_server_calls(said[-1]))
