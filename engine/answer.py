@@ -140,8 +140,13 @@ class Answer:
             over = await self._fail(error.failure)
         else:
             over = await self._complete()
-        if self._heard is not None:
-            self._heard(over)
+        return self._told(over)
+
+    def _told(self, over: Event) -> Event:
+        """Tell the event that ends the call, once, and let go of who is told: they hold each other otherwise."""
+        heard, self._heard = self._heard, None
+        if heard is not None:
+            heard(over)
         return over
 
     def _take(self, event: dict[str, Any]) -> None:

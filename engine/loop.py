@@ -3,7 +3,7 @@
 import os
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -22,7 +22,7 @@ from looplatch.plan import Plan
 from looplatch.playback import Playback
 from looplatch.playback.player import play_again
 from looplatch.playback.tools import Mode
-from looplatch.ports import Clock, ModelClient
+from looplatch.ports import Clock
 from looplatch.pricing import Price, pricer
 from looplatch.recovery.compression.settings import Compression
 from looplatch.recovery.failure import Failure, is_prompt_too_long
@@ -141,7 +141,6 @@ class Loop:
             raise UsageError("params['context_management']", problem, "Leave one of them out")
         if client is not None:
             check_client(client)
-        self._client = client
         self.plan = Plan(
             parts=parts,
             toolbox=Toolbox(offer.own),
@@ -158,7 +157,7 @@ class Loop:
             limits=limits,
             hooks=hooks or Hooks(),
             rules=_checked_rules(rules),
-            connect=lambda: self._model_client,
+            connect=cache(lambda: SdkClient(client if client is not None else default_client())),
             is_overflow=is_overflow,
             clock=clock or SystemClock(),
             entropy=entropy,
@@ -279,10 +278,6 @@ class Loop:
         with both. Raises UsageError for what cannot be a tool's name.
         """
         return agent_tool(self.plan, name, description)
-
-    @cached_property
-    def _model_client(self) -> ModelClient:
-        return SdkClient(self._client if self._client is not None else default_client())
 
 
 def _check_count(name: str, value: object, least: int = 1) -> None:

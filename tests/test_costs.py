@@ -1,6 +1,7 @@
 """What a turn costs, in counts: exact ones, so that no turn grows dearer unnoticed. Nothing here is timed."""
 
 import asyncio
+import gc
 import os
 import sys
 from collections import Counter
@@ -12,9 +13,10 @@ from typing import Any
 import pytest
 
 import looplatch.encoding
-from looplatch import Log, StreamEvent
+from looplatch import Allow, Hooks, Log, Rule, StreamEvent
 from looplatch.audit.disk import Disk
 from looplatch.audit.linefile import LineFile
+from looplatch.hooks import ToolCallContext, ToolOutcomeContext
 from looplatch.machine import Machine
 from looplatch.states import record
 from tests.counting import CountingModel, Tally, counting_loop, sent_messages, tallied
@@ -208,3 +210,37 @@ def test_a_turn_keeps_nothing_but_its_messages(tmp_path: Path) -> None:
     asyncio.run(play())
     early, late = blocks
     assert (late - early) / 200 <= 40
+
+
+# --- what is left behind
+
+
+async def allowing(about: ToolCallContext) -> Allow:
+    return Allow()
+
+
+async def watching(about: ToolOutcomeContext) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"turns": 0},
+        {"turns": 3},
+        {"turns": 3, "calls": 10, "waiting": True},
+        {"turns": 3, "read_only": False, "include_partial_messages": True},
+        {"turns": 3, "rules": [Rule("allow", "work")]},
+        {"turns": 3, "hooks": Hooks(before_tool=allowing, after_tool=watching)},
+    ],
+)
+def test_a_run_leaves_nothing_to_the_garbage_collector(options: dict[str, Any], tmp_path: Path) -> None:
+    """What a turn is done with is free at once, and so is a whole run: nothing of it holds itself in a circle."""
+    run_of(**options, log=tmp_path / "warm.jsonl")
+    gc.collect()
+    gc.disable()
+    try:
+        run_of(**options, log=tmp_path / "run.jsonl")
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

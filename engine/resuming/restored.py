@@ -79,10 +79,7 @@ class RestoredAnswer(Answer):
 
     async def step(self) -> Event | None:
         """How the call ended."""
-        over = self._concluded()
-        if self._heard is not None:
-            self._heard(over)
-        return over
+        return self._told(self._concluded())
 
     def keep_stopped(self) -> None:
         """The run was stopped before a move told of this answer: what there is of it stays as if one did."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from looplatch.tools.calls import Asked, Call, Cause, Content, Denial, Outcome, Problem
 from looplatch.tools.context import AbortSignal, ToolContext
 from looplatch.tools.decorator import tool
-from looplatch.tools.entry import Permit, Start
+from looplatch.tools.entry import CallBroken, Permit, Start
 from looplatch.tools.execution import CallCancelled, Progress, denied, execute, interrupted, not_started
 from looplatch.tools.inputs import InputRejected, InputValidator
 from looplatch.tools.leash import GRACE_S, Timer, TimerHandle
@@ -43,6 +43,7 @@ __all__ = [
     "Access",
     "Asked",
     "Call",
+    "CallBroken",
     "CallCancelled",
     "Cause",
     "Close",

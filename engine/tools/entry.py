@@ -9,16 +9,26 @@ from looplatch.tools.calls import Asked, Call, Denial, Outcome
 from looplatch.tools.context import AbortSignal
 from looplatch.tools.order import Access
 
-__all__ = ["Entry", "Permit", "Start"]
+__all__ = ["CallBroken", "Entry", "Permit", "Start"]
 
 Start = Callable[[Call, AbortSignal], Coroutine[Any, Any, Outcome | Asked | None]]
 """Carries a call out, ending early when the signal is set.
 
-`Asked`: it waits for someone's word, and is not over. None: it has not begun, since the scheduler holds.
+`Asked`: it waits for someone's word, and is not over. None: it has not begun, since the scheduler holds. May raise
+`CallBroken`.
 """
 
 Permit = Callable[[Call], Awaitable[Call | Denial | Asked]]
 """Whether a call may run: the call itself, the call with another input, a denial, or a question to someone."""
+
+
+class CallBroken(Exception):
+    """What went on around a call raised `fault`, after the call had ended as `outcome` says."""
+
+    def __init__(self, outcome: Outcome, fault: BaseException) -> None:
+        super().__init__()
+        self.outcome = outcome
+        self.fault = fault
 
 
 @attrs.define(eq=False)

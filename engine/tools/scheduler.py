@@ -7,7 +7,7 @@ from functools import partial
 from looplatch.states.errors import UsageError
 from looplatch.tools.asking import ask
 from looplatch.tools.calls import Asked, Call, Denial, Outcome
-from looplatch.tools.entry import Entry, Permit, Start
+from looplatch.tools.entry import CallBroken, Entry, Permit, Start
 from looplatch.tools.execution import CallCancelled, answered_by_problem, denied, failed, given_up, halted, not_started
 from looplatch.tools.leash import GRACE_S, Timer
 from looplatch.tools.roster import Roster
@@ -270,6 +270,9 @@ class Scheduler:
         except CallCancelled as cancelled:
             self._end(entry, cancelled.outcome)
             raise
+        except CallBroken as broken:
+            self.fail(broken.fault)
+            outcome = broken.outcome
         except asyncio.CancelledError as cancelled:
             self._end(entry, given_up(entry.call, begun=entry.begun))
             task = asyncio.current_task()
