@@ -41,11 +41,11 @@ def table_of(description: Mapping[str, Any]) -> Table:
         raise ValueError(f"this looplatch has no {missing.args[0]!r}, which the table names") from missing
 
 
-def _guard(name: str, reads: list[str]) -> Guard:
+def _guard(name: str, reads: list[str]) -> Guard[Any]:
     return _GUARDS[name, tuple(reads)]
 
 
-def _row(row: Mapping[str, Any], guards: Mapping[str, Guard]) -> Transition:
+def _row(row: Mapping[str, Any], guards: Mapping[str, Guard[Any]]) -> Transition:
     return Transition(
         sources=tuple(State(source) for source in row["sources"]),
         event=_EVENTS[row["event"]],

@@ -12,10 +12,9 @@ from looplatch.states import events as on
 from looplatch.states import guards as when
 from looplatch.states import recover_guards as cure
 from looplatch.states.decisions import Decisions
-from looplatch.states.event import Event
 from looplatch.states.reasons import Continue, Strategy, Terminal
 from looplatch.states.state import WORKING, State
-from looplatch.states.transition import Counter, Guard, Table, Transition
+from looplatch.states.transition import AnEvent, Counter, Guard, Table, Transition
 from looplatch.states.trouble import TroubleKind
 
 PREPARE, STREAM, DECIDE, ORCHESTRATE, RECOVER = WORKING
@@ -63,8 +62,8 @@ DECISIONS: Final = Decisions(
 
 def _t(
     sources: State | tuple[State, ...],
-    event: type[Event],
-    guard: Guard,
+    event: type[AnEvent],
+    guard: Guard[AnEvent],
     target: State | None,
     *then: do.Command,
     reason: Continue | None = None,
@@ -132,6 +131,12 @@ _STREAM = (
     ),
 )  # fmt: skip
 
+_CUT: tuple[tuple[type[on.OutputTruncated | on.ContextExceeded | on.Refused], TroubleKind], ...] = (
+    (on.OutputTruncated, TroubleKind.TRUNCATED),
+    (on.ContextExceeded, TroubleKind.OVERFLOW),
+    (on.Refused, TroubleKind.REFUSED),
+)
+
 _DECIDE = (
     _t(DECIDE, on.ToolsRequested, when.always, ORCHESTRATE, do.AnswerCalls(), resets="pauses"),
     _t(
@@ -142,11 +147,7 @@ _DECIDE = (
     _t(DECIDE, on.TurnPaused, when.pause_without_turns, FAILED, do.Finish(), terminal=Terminal.MAX_TURNS),
     *(
         row
-        for event, trouble in (
-            (on.OutputTruncated, TroubleKind.TRUNCATED),
-            (on.ContextExceeded, TroubleKind.OVERFLOW),
-            (on.Refused, TroubleKind.REFUSED),
-        )
+        for event, trouble in _CUT
         for row in (
             _t(
                 DECIDE, event, when.no_call_begun, RECOVER, do.NameTrouble(),

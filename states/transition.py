@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import attrs
 import orjson
@@ -15,29 +15,32 @@ from looplatch.states.event import Event
 from looplatch.states.reasons import Continue, Strategy, Terminal
 from looplatch.states.state import FINAL, INITIAL, State
 
+AnEvent = TypeVar("AnEvent", bound=Event)
+AskedEvent = TypeVar("AskedEvent", bound=Event, contravariant=True)
+
 
 @attrs.frozen(eq=False)
-class Guard:
-    """A named pure predicate. `reads` names every field it looks at, those of the event as `event.NAME`.
+class Guard(Generic[AskedEvent]):
+    """A named pure predicate over a context and events of its kind.
 
-    What a guard reads is declared so that the checker can try every combination of just these fields; that the
-    declaration is true is checked too.
+    `reads` names every field it looks at, those of the event as `event.NAME`. It is declared so that the checker can
+    try every combination of just these fields; that the declaration is true is checked too.
     """
 
     name: str
-    test: Callable[[Context, Any], bool]
+    test: Callable[[Context, AskedEvent], bool]
     reads: tuple[str, ...]
     doc: str
 
-    def __call__(self, context: Context, event: Event) -> bool:
+    def __call__(self, context: Context, event: AskedEvent) -> bool:
         """The guard's verdict."""
         return self.test(context, event)
 
 
-def guard(*reads: str) -> Callable[[Callable[[Context, Any], bool]], Guard]:
+def guard(*reads: str) -> Callable[[Callable[[Context, AnEvent], bool]], Guard[AnEvent]]:
     """Make a guard of a predicate: its name and its docstring are the function's."""
 
-    def name_it(test: Callable[[Context, Any], bool]) -> Guard:
+    def name_it(test: Callable[[Context, AnEvent], bool]) -> Guard[AnEvent]:
         return Guard(test.__name__, test, reads, (test.__doc__ or "").strip())
 
     return name_it
@@ -58,7 +61,7 @@ class Transition:
 
     sources: tuple[State, ...]
     event: type[Event]
-    guard: Guard
+    guard: Guard[Any]
     target: State | None
     reason: Continue | None = None
     strategy: Strategy | None = None

@@ -30,7 +30,7 @@ def decided(**changes: Any) -> Decisions:
     return attrs.evolve(TABLE.decisions, **changes)
 
 
-def unread(guard: Guard, name: str) -> Guard:
+def unread(guard: Guard[Any], name: str) -> Guard[Any]:
     """The guard, which says that it does not read `name`."""
     return attrs.evolve(guard, reads=tuple(one for one in guard.reads if one != name))
 

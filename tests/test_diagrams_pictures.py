@@ -238,7 +238,7 @@ def holds(_context: object, _event: object) -> bool:
     return True
 
 
-def guards() -> st.SearchStrategy[Guard]:
+def guards() -> st.SearchStrategy[Guard[Any]]:
     """Names that people give, and names that nobody should: markup, quotes, other scripts, control characters."""
     odd = st.sampled_from(
         ["<lambda>", '"];}', "a --> b", "x:y;#z", "%%{", "]]>&amp;", "\x00\x1b[31m", "\n", "\ud800", "守"]

@@ -56,7 +56,7 @@ class Shout(Command):
     """Nobody answers."""
 
 
-def named(name: str, test: Callable[[Context, Any], bool], *reads: str) -> Guard:
+def named(name: str, test: Callable[[Context, Any], bool], *reads: str) -> Guard[Any]:
     return Guard(name, test, reads, "")
 
 
@@ -65,7 +65,7 @@ SPENT = named("spent", lambda c, e: c.attempts >= c.limits.max_attempts, "attemp
 ATTEMPTS = Counter(name="attempts", bound="max_attempts", doc="")
 
 
-def row(event: type[Event], guard: Guard, target: State | None, *commands: Command, **more: Any) -> Transition:
+def row(event: type[Event], guard: Guard[Any], target: State | None, *commands: Command, **more: Any) -> Transition:
     return Transition(sources=(State.PREPARE,), event=event, guard=guard, target=target, commands=commands, **more)
 
 

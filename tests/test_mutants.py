@@ -177,7 +177,7 @@ def always(context: Context, event: Any) -> bool:
     return True
 
 
-def weak(guard: Guard) -> Guard:
+def weak(guard: Guard[Any]) -> Guard[Any]:
     return attrs.evolve(guard, test=always)
 
 

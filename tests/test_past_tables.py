@@ -90,7 +90,7 @@ def test_the_first_table_and_the_present_one_differ_in_what_they_allow() -> None
 # --- guards keep their meaning
 
 
-def guards() -> dict[str, tuple[Table, type[Any], Guard]]:
+def guards() -> dict[str, tuple[Table, type[Any], Guard[Any]]]:
     """Every guard of every table with each event that it is asked about."""
     return {
         f"{row.guard.name} of {', '.join(row.guard.reads) or 'nothing'}, asked by {row.event.__name__}": (
@@ -101,7 +101,7 @@ def guards() -> dict[str, tuple[Table, type[Any], Guard]]:
     }  # fmt: skip
 
 
-def meaning(one: Table, event: type[Any], guard: Guard) -> str:
+def meaning(one: Table, event: type[Any], guard: Guard[Any]) -> str:
     """What a guard says to every combination of what it reads, in short."""
     told: list[Any] = []
     for limits in PROFILES:

@@ -1,6 +1,7 @@
 """Bad logs for the invariants of the counters, each rejected for its own alone."""
 
 from collections.abc import Callable
+from typing import Any
 
 import attrs
 import pytest
@@ -44,7 +45,7 @@ def _unbounded() -> Table:
     return Table(rows=rows, counters=TABLE.counters, decisions=TABLE.decisions)
 
 
-def _unguarded(old: Guard, **verdicts: bool) -> Guard:
+def _unguarded(old: Guard[Any], **verdicts: bool) -> Guard[Any]:
     return Guard(old.name, lambda c, e: verdicts[old.name], (), "")
 
 

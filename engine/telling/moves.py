@@ -46,7 +46,7 @@ class Moves:
     """Tells moves. The words for guards are those of the table."""
 
     def __init__(self, table: Table = TABLE) -> None:
-        self._guards: dict[str, Guard] = {row.guard.name: row.guard for row in table.rows}
+        self._guards: dict[str, Guard[Any]] = {row.guard.name: row.guard for row in table.rows}
         self._counters = {counter.name: counter for counter in table.counters}
 
     def told(self, move: Record, standing: Standing) -> str | None:

@@ -78,7 +78,7 @@ class Stand:
         return member.fget(self) if isinstance(member, property) and member.fget else member
 
 
-def ask(guard: Guard, event: type[Event], trial: Trial, limits: Limits) -> tuple[object, set[str]]:
+def ask(guard: Guard[Any], event: type[Event], trial: Trial, limits: Limits) -> tuple[object, set[str]]:
     """The guard's verdict on a trial, and the fields that it read."""
     context, fact = Stand(Context, "", trial, limits), Stand(event, "event.", trial, limits)
     verdict: object = guard.test(cast("Context", context), fact)
@@ -87,7 +87,7 @@ def ask(guard: Guard, event: type[Event], trial: Trial, limits: Limits) -> tuple
 
 @lru_cache(maxsize=4096)
 def possible(
-    counters: tuple[Counter, ...], guard: Guard, event: type[Event], fixed: tuple[tuple[str, object], ...]
+    counters: tuple[Counter, ...], guard: Guard[Any], event: type[Event], fixed: tuple[tuple[str, object], ...]
 ) -> bool:
     """Whether `guard` can hold for an `event` while the `fixed` fields have their values."""
     for limits in PROFILES:
@@ -113,7 +113,7 @@ def guard_faults(table: Table) -> Iterator[str]:
                 yield from (f"{place}: {fault}" for fault in _tried(table.counters, cast("Any", event), guards))
 
 
-def _unknown_reads(event: type[Event], guards: tuple[Guard, ...]) -> Iterator[str]:
+def _unknown_reads(event: type[Event], guards: tuple[Guard[Any], ...]) -> Iterator[str]:
     known = {*FIELDS, *(f"event.{name}" for name in event.field_names())}
     for guard in guards:
         for name in guard.reads:
@@ -122,7 +122,7 @@ def _unknown_reads(event: type[Event], guards: tuple[Guard, ...]) -> Iterator[st
 
 
 @lru_cache(maxsize=256)
-def _tried(counters: tuple[Counter, ...], event: type[Event], guards: tuple[Guard, ...]) -> tuple[str, ...]:
+def _tried(counters: tuple[Counter, ...], event: type[Event], guards: tuple[Guard[Any], ...]) -> tuple[str, ...]:
     """The faults that trying brings to light, each kind once, with the first combination that shows it."""
     faults: dict[str, str] = {}
     for limits in PROFILES:
