@@ -15,7 +15,7 @@ from looplatch.model import Assembly, FinishedBlock
 from looplatch.model.spending import Held, held, spending
 from looplatch.ports import ModelRequest, ModelStream
 from looplatch.recovery.closing import SERVER_CALLS
-from looplatch.recovery.failure import STREAM_CUT, Failure, ModelCallFailed, trouble_of
+from looplatch.recovery.failure import Failure, ModelCallFailed, stream_cut, trouble_of
 from looplatch.recovery.sealing import sealed_prefix, spoken_text, stopped_answer, trimmed, whole_answer
 from looplatch.states.event import Event
 from looplatch.states.events import ModelFailed, ModelResponded, TurnPaused
@@ -127,7 +127,7 @@ class Answer:
                         return None
                     continue
                 if not events:
-                    raise ModelCallFailed(Failure(type=STREAM_CUT, message="the answer ended before its message_stop"))
+                    raise stream_cut()
                 if self._at.partial:
                     outbox.extend(events)
                 if events[0].get("type") == "content_block_delta":

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from looplatch.hooking import show_move
-from looplatch.machine import Cursor, Machine
+from looplatch.machine import Machine
 from looplatch.messages import TransitionMessage
 from looplatch.performer import Performer, Step
 from looplatch.states import events as on
@@ -41,7 +41,7 @@ class Driver:
 
     def restore(self, state: State, context: Context, terminal: Terminal | None) -> None:
         """Stand where an earlier process left the run; one that has ended is only finished."""
-        self._cursor = Cursor(state=str(state), context=context)
+        self._cursor = MACHINE.start(context, state)
         self.at.budget.context = context
         self.terminal = terminal
         if terminal is not None:

@@ -155,9 +155,9 @@ class Machine:
             if (rows := table.alternatives(state, kind))
         }
 
-    def start(self, context: Context) -> Cursor:
-        """Return a cursor in the initial state."""
-        return Cursor(state=str(self.table.initial), context=context)
+    def start(self, context: Context, state: State | None = None) -> Cursor:
+        """Return a cursor in `state`: where a log says that a run stands, the initial state by default."""
+        return Cursor(state=str(state or self.table.initial), context=context)
 
     def restore(self, cursor: Cursor, context: Context) -> None:
         """Give a cursor the context that a log tells of, its limits above all; no move is made."""

@@ -6,8 +6,8 @@ from typing import Any, Final
 from looplatch.ports import ModelRequest
 from looplatch.recovery.compression.server_edits import BETA as CONTEXT_BETA
 from looplatch.recovery.compression.server_edits import context_management
-from looplatch.recovery.failure import Failure, trouble_of
-from looplatch.recovery.strategies.max_output_tokens_escalate import asked_too_much
+from looplatch.recovery.failure import Failure
+from looplatch.recovery.strategies.max_output_tokens_escalate import trouble_of_request
 from looplatch.request import COMPACTION_BETA
 from looplatch.states.context import Context
 from looplatch.states.trouble import TroubleKind
@@ -82,14 +82,10 @@ class NextRequest:
         return LOWER_LIMIT if max_tokens < limit else None
 
     def trouble(self, max_tokens: int, failure: Failure) -> TroubleKind:
-        """Which trouble it is that a request with this limit failed.
-
-        Where only the answer was to be longer than the window allows, the same request will do with a lower limit.
-        """
-        trouble = trouble_of(failure, is_overflow=self._at.plan.is_overflow)
-        if trouble is TroubleKind.OVERFLOW and asked_too_much(failure, max_tokens, self.ordinary_limit):
-            return TroubleKind.TRANSIENT
-        return trouble
+        """Which trouble it is that a request with this limit failed."""
+        return trouble_of_request(
+            failure, is_overflow=self._at.plan.is_overflow, max_tokens=max_tokens, ordinary=self.ordinary_limit
+        )
 
     def make(self, context: Context, max_tokens: int) -> ModelRequest:
         """The next request to the model."""

@@ -205,12 +205,16 @@ class Performer:
         if kind is on.StopReasonUnknown:
             self.error = f"the answer ended with the stop reason {answer.stop_reason!r}, which looplatch does not know"
             return on.StopReasonUnknown(stop_reason=answer.stop_name)
-        if kind in (on.OutputTruncated, on.ContextExceeded, on.Refused):
-            self.error = answer.cut_text
-            if kind is on.ContextExceeded and (held := answer.held) is not None:
+        if kind is on.AnswerGiven or kind is on.TurnPaused:
+            return kind()
+        self.error = answer.cut_text
+        if kind is on.OutputTruncated:
+            return on.OutputTruncated(begun=begun)
+        if kind is on.ContextExceeded:
+            if (held := answer.held) is not None:
                 self._at.learn(Measured(held.prompt + held.output))  # where the window ends, it has been measured
-            return kind(begun=begun)  # pyright: ignore[reportCallIssue]
-        return kind()
+            return on.ContextExceeded(begun=begun)
+        return on.Refused(begun=begun)
 
     async def _run_stop_hooks(self, context: Context) -> Event:
         said, self._said = self._said, ()

@@ -144,6 +144,11 @@ class BadStream(ModelCallFailed):
         super().__init__(Failure(type=BAD_STREAM, status=200, message=message, request_id=request_id))
 
 
+def stream_cut() -> ModelCallFailed:
+    """An answer that ended without its `message_stop`."""
+    return ModelCallFailed(Failure(type=STREAM_CUT, status=200, message="the answer ended before its message_stop"))
+
+
 def is_prompt_too_long(failure: Failure) -> bool:
     """Return whether the API refused the request because it does not fit the model's window, or the request limit."""
     if failure.status == 413 or failure.type == "request_too_large":

@@ -67,6 +67,15 @@ def test_a_tool_is_shown_without_its_blocks() -> None:
     )
 
 
+def test_a_hook_is_shown_with_the_point_at_which_it_was_asked() -> None:
+    begin = {"effect": 3, "class": "hook", "point": "before_tool", "name": "guard"}
+    assert shown(Kind.EFFECT_BEGIN, begin) == (
+        "debug",
+        "looplatch.effect_begin",
+        {"class": "hook", "point": "before_tool", "name": "guard"},
+    )
+
+
 @pytest.mark.parametrize("kind", list(Kind))
 def test_every_kind_is_shown(kind: Kind) -> None:
     method, event, _ = shown(kind, {})

@@ -85,9 +85,9 @@ def _shown(record: Record) -> dict[str, Any]:
         case Kind.MESSAGE:
             names = ("op", "index", "role", "stop_reason")
         case Kind.EFFECT_BEGIN:
-            names = ("class", "model", "attempt", "name", "tool_use_id", "access", "delay_ms", "hook")
+            names = ("class", "model", "attempt", "name", "tool_use_id", "access", "delay_ms", "point")
         case Kind.EFFECT_END:
-            names = ("class", "effect", "outcome", "usage", "error", "is_error", "cause")
+            names = ("class", "effect", "outcome", "usage", "error", "is_error")
         case Kind.TERMINAL:
             names = ("state", "terminal", "count", "root")
         case Kind.CHECKPOINT | Kind.RESUMED | Kind.TOMBSTONE:

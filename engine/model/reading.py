@@ -2,7 +2,7 @@
 
 from looplatch.model.assembly import Assembly
 from looplatch.ports import ModelClient, ModelRequest
-from looplatch.recovery.failure import STREAM_CUT, Failure, ModelCallFailed
+from looplatch.recovery.failure import Failure, ModelCallFailed, stream_cut
 from looplatch.states.events import AnswerGiven
 from looplatch.states.table import DECISIONS
 
@@ -14,8 +14,7 @@ async def read_answer(client: ModelClient, request: ModelRequest, assembly: Asse
         while not assembly.complete:
             events = await stream.read()
             if not events:
-                cut = Failure(type=STREAM_CUT, status=200, message="the answer ended before its message_stop")
-                raise ModelCallFailed(cut)
+                raise stream_cut()
             for event in events:
                 assembly.feed(event)
     finally:

@@ -4,11 +4,13 @@ Guard: `can_escalate` (a higher limit is possible and was not tried in this turn
 whole, and the same request is sent with up to 64,000 tokens, never above what the model writes or the window leaves.
 """
 
+from collections.abc import Callable
 from typing import Final
 
-from looplatch.recovery.failure import Failure
+from looplatch.recovery.failure import Failure, trouble_of
 from looplatch.states.reasons import Strategy
 from looplatch.states.recover_guards import can_escalate
+from looplatch.states.trouble import TroubleKind
 
 STRATEGY: Final = Strategy.MAX_OUTPUT_TOKENS_ESCALATE
 GUARDS: Final = (can_escalate,)
@@ -24,6 +26,19 @@ def escalated_limit(max_tokens: int, model_output: int | None, room: int | None)
     bounds = [bound for bound in (ESCALATED_TOKENS, model_output, room) if bound is not None]
     target = min(bounds)
     return target if target > max_tokens else 0
+
+
+def trouble_of_request(
+    failure: Failure, *, is_overflow: Callable[[Failure], bool], max_tokens: int, ordinary: int
+) -> TroubleKind:
+    """Which trouble it is that a request for `max_tokens` failed; `ordinary` is the limit without an escalation.
+
+    Where only the answer was to be longer than the window allows, the same request will do with a lower limit.
+    """
+    trouble = trouble_of(failure, is_overflow=is_overflow)
+    if trouble is TroubleKind.OVERFLOW and asked_too_much(failure, max_tokens, ordinary):
+        return TroubleKind.TRANSIENT
+    return trouble
 
 
 def asked_too_much(failure: Failure, max_tokens: int, ordinary: int) -> bool:
