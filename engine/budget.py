@@ -12,27 +12,29 @@ from looplatch.states.limits import Limits
 
 @attrs.frozen(kw_only=True)
 class Left:
-    """What a run may still spend; None: there is no limit. What is spent already counts as 0 left."""
+    """What a run may still use; None: there is no limit. What is used up already counts as 0 left."""
 
     tokens: int | None
     cost_micro_usd: int | None
     wall_s: float | None
 
     @property
-    def spent(self) -> bool:
-        """Whether nothing is left of one of them."""
-        return 0 in (self.tokens, self.cost_micro_usd, self.wall_s)
+    def is_spent(self) -> bool:
+        """Whether no tokens, or no money, are left."""
+        return 0 in (self.tokens, self.cost_micro_usd)
 
 
 class Budget:
     """Follows what a run spends beside its own model calls: for notes, and by sub-agents.
 
     context: the run's context as it is now. deadline_ns: when the run ends, on the monotonic clock, or None.
+    withdrawn: the run that this one answers a call of may spend no more.
     """
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
         self.context = Context(limits=limits)
         self.deadline_ns: int | None = None
+        self.withdrawn = False
         self._clock = clock
         self._untold = dict.fromkeys(TOTALS, 0)  # what no event has told of yet
         self._running: dict[object, Mapping[str, int]] = {}  # what sub-agents have spent that have not ended
@@ -63,6 +65,11 @@ class Budget:
     def totals(self) -> dict[str, int]:
         """All that the run has spent and that is on record."""
         return {name: getattr(self.context, name) + self._untold[name] for name in TOTALS}
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing more may be spent, by the run's own limits or because its budget was withdrawn."""
+        return self.withdrawn or self.left.is_spent
 
     @property
     def left(self) -> Left:

@@ -58,6 +58,10 @@ class Driver:
         """Whether the run is to end after the current turn."""
         self.performer.stop_asked = asked
 
+    def withdraw_budget(self) -> None:
+        """The run may spend no more, whatever its own limits say."""
+        self.at.budget.withdrawn = True
+
     def say_next(self, texts: Sequence[str]) -> None:
         """Say texts to the model at the next turn."""
         self.performer.unsent += texts

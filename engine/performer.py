@@ -145,6 +145,8 @@ class Performer:
 
     async def _fit_context(self, context: Context) -> Event:
         self.answer = None
+        if self._at.budget.withdrawn:
+            return on.BudgetWithdrawn()
         if self.unsent and context.reason is Continue.NEXT_TURN and self._at.history.takes_text:
             said, self.unsent = self.unsent, []
             for text in said:

@@ -137,6 +137,11 @@ class Run:
         if self._driver is not None:
             self._driver.stop_after_turn()
 
+    def withdraw_budget(self) -> None:
+        """Have the run, which answers a call of another one, send no other request: that one may spend no more."""
+        if self._driver is not None:
+            self._driver.withdraw_budget()
+
     def send(self, text: str) -> None:
         """Say a text to the model: it joins the results of the next turn. What could not be said is in the result.
 

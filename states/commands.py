@@ -28,7 +28,12 @@ class Command:
 class FitContext(Command):
     """Bring the history under the model's window, one level at a time."""
 
-    answers: ClassVar[tuple[type[Event], ...]] = (events.ContextReady, events.HistoryCompressed, events.SummaryDue)
+    answers: ClassVar[tuple[type[Event], ...]] = (
+        events.ContextReady,
+        events.HistoryCompressed,
+        events.SummaryDue,
+        events.BudgetWithdrawn,
+    )
 
 
 @attrs.frozen

@@ -71,6 +71,11 @@ class ContextReady(Event):
     window: int | None
 
 
+@attrs.frozen(kw_only=True)
+class BudgetWithdrawn(Event):
+    """The run whose call this one answers may spend no more: it, and all that answers calls of it, have spent all."""
+
+
 # --- stream
 
 
@@ -294,6 +299,7 @@ EVENTS: tuple[type[Event], ...] = (
     CollapseStaged,
     SummaryFailed,
     ContextReady,
+    BudgetWithdrawn,
     ModelResponded,
     ModelFailed,
     ToolsRequested,

@@ -120,6 +120,7 @@ _PREPARE = (
         PREPARE, on.ContextReady, when.overflow, RECOVER, do.NameTrouble(),
         resets="level", sets={"trouble": TroubleKind.OVERFLOW},
     ),
+    _t(PREPARE, on.BudgetWithdrawn, when.always, FAILED, do.Finish(), terminal=Terminal.BUDGET_SPENT),
 )  # fmt: skip
 
 _STREAM = (

@@ -1,10 +1,13 @@
 """A loop with a sub-agent, each against a script of its own, and what must hold between their logs."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
-from looplatch import Log, Loop, Price
-from looplatch.testing import FakeClock, ScriptedAPI, tool_use
-from tests.playing import scripted
+from looplatch import Limits, Log, Loop, Price
+from looplatch.testing import FakeClock, ScriptedAPI, reply, tool_use
+from tests.playing import scripted, tool_named
 
 PRICE = Price(input=1, output=2)
 SPEND = {"input_tokens": 100, "output_tokens": 20}
@@ -29,13 +32,39 @@ class Agents:
         self.helper = await self._inner.__aenter__()
         tools = [self.helper.as_tool("helper", "Helps."), *self._tools]
         self._outer = scripted(self.parent, clock=self.clock, tools=tools, **self._options)
-        return await self._outer.__aenter__()
+        self.loop = await self._outer.__aenter__()
+        return self.loop
 
     async def __aexit__(self, *exc: object) -> None:
         await self._outer.__aexit__(None, None, None)
         await self._inner.__aexit__(None, None, None)
         assert self.parent.refusals == []
         assert self.child.refusals == []
+
+
+@asynccontextmanager
+async def spending_siblings() -> AsyncIterator[Agents]:
+    """Two helpers that are at work at the same time and spend all that their parent may, each less than that."""
+    started = [asyncio.Event(), asyncio.Event()]
+
+    async def meet(given: dict[str, Any], ctx: Any) -> str:
+        started[int(given["n"])].set()
+        await started[1 - int(given["n"])].wait()
+        return "met"
+
+    def answer(body: dict[str, Any]) -> Any:
+        n = int(body["messages"][0]["content"])
+        calls = len(body["messages"]) // 2
+        return reply(tool_use(f"c{calls}", "meet", {"n": n}), usage={"input_tokens": 300, "output_tokens": 0})
+
+    agents = Agents(
+        [reply(ask("t1", "0"), ask("t2", "1"), usage=SPEND)],
+        answer,
+        inner_options={"tools": [tool_named("meet", answer=meet)]},
+        limits=Limits(max_total_tokens=600),
+    )
+    async with agents:
+        yield agents
 
 
 def linked(parent: Log, call: str) -> Log:

@@ -24,7 +24,7 @@ from looplatch.states.table import TABLE
 from looplatch.states.transition import Guard, Table, Transition
 from looplatch.states.trouble import TroubleKind
 from tests.compressing import compressed
-from tests.test_rows import denied, ends_of_all_kinds, from_outside, taken_up_again, told
+from tests.test_rows import denied, ends_of_all_kinds, from_outside, taken_up_again, told, withdrawn
 
 KINDS = {event.__name__: event for event in EVENTS}
 Told = tuple[Any, ...]
@@ -138,7 +138,7 @@ def steps() -> dict[tuple[State, type[Event]], list[Step]]:
     machine = Machine(TABLE)
     found: dict[tuple[State, type[Event]], dict[Any, Step]] = {}
     plays = [*told(), *ends_of_all_kinds(), *from_outside(), denied(), *compressed()]
-    for log in [*(one.log for one in plays), *(one.log for one in taken_up_again())]:
+    for log in [*(one.log for one in plays), *(one.log for one in taken_up_again()), *withdrawn()]:
         assert log.genesis is not None
         cursor = machine.start(Context(limits=Limits.read(log.genesis["limits"])))
         for record in log.transitions:

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from looplatch import Allow, Block, Deny, Halt, Hooks, Limits, Pass, Rule, Run
+from looplatch import Allow, Block, Deny, Halt, Hooks, Limits, Log, Pass, Rule, Run
 from looplatch.hooks import StopContext, ToolCallContext
 from looplatch.messages import Message
 from looplatch.states.record import Record
 from looplatch.states.table import TABLE
 from looplatch.testing import FakeClock, error, failing, reply, tool_use
 from tests.compressing import compressed
+from tests.nesting import spending_siblings
 from tests.playing import Play, Watch, echo, play, rows_of, tool_named, transition
 from tests.stories import STORIES
 from tests.suspending import Stay, resumed
@@ -177,11 +178,23 @@ def denied() -> Play:
     return play([reply(tool_use("t1", "read", {}))], tools=[echo()], hooks=Hooks(before_tool=before_tool))
 
 
+def withdrawn() -> list[Log]:
+    """The logs of sub-agents whose parent's budget their siblings have spent with them."""
+
+    async def main() -> list[Log]:
+        async with spending_siblings() as agents:
+            run = agents.loop.run("Go.")
+            await run
+            return list(run.log.children.values())
+
+    return asyncio.run(main())
+
+
 @cache
 def walked() -> frozenset[tuple[str, str]]:
     plays: list[Play | Stay] = [*told(), *ends_of_all_kinds(), *from_outside(), *taken_up_again(), denied()]
     plays += compressed()
-    return frozenset(row for one in plays for row in rows_of(one.log))
+    return frozenset(row for log in (*(one.log for one in plays), *withdrawn()) for row in rows_of(log))
 
 
 @pytest.mark.parametrize(("source", "name"), sorted(EVERY - LISTED), ids=lambda part: str(part))

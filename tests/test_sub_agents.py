@@ -17,13 +17,14 @@ from looplatch import (
     ToolMessage,
     ToolResult,
     read,
+    replay,
     verify,
 )
 from looplatch.audit.children import child_files
 from looplatch.outbox import MAX_OFFERED
 from looplatch.testing import ScriptedAPI, reply, text, tool_use
 from looplatch.tools import ToolContext
-from tests.nesting import PRICE, SPEND, Agents, ask, linked
+from tests.nesting import PRICE, SPEND, Agents, ask, linked, spending_siblings
 from tests.playing import Hanging, alone, check, echo, play, result, rounds, running, scripted, tool_named
 
 
@@ -177,37 +178,24 @@ def test_one_that_starts_with_nothing_left_is_not_started() -> None:
     asyncio.run(main())
 
 
-def test_siblings_that_spend_all_together_end_after_their_turn() -> None:
-    """Each may spend all that is left; once that is gone, each ends at the end of its turn."""
+def test_siblings_that_spend_all_together_end_by_the_budget() -> None:
+    """Each may spend all that is left; once that is gone, each ends before its next request, and says why."""
 
     async def main() -> None:
-        started = [asyncio.Event(), asyncio.Event()]
-
-        async def meet(given: dict[str, Any], ctx: Any) -> str:
-            started[int(given["n"])].set()
-            await started[1 - int(given["n"])].wait()
-            return "met"
-
-        def answer(body: dict[str, Any]) -> Any:
-            n = int(body["messages"][0]["content"])
-            calls = len(body["messages"]) // 2
-            return reply(tool_use(f"c{calls}", "meet", {"n": n}), usage={"input_tokens": 300, "output_tokens": 0})
-
-        agents = Agents(
-            [reply(ask("t1", "0"), ask("t2", "1"), usage=SPEND)],
-            answer,
-            inner_options={"tools": [tool_named("meet", answer=meet)]},
-            limits=Limits(max_total_tokens=600),
-        )
-        async with agents as loop:
-            run = loop.run("Go.")
+        async with spending_siblings() as agents:
+            run = agents.loop.run("Go.")
             ended = await run
             check(run, agents.parent)
             assert ended.terminal == "budget_spent"
-            for call in ("t1", "t2"):
-                child = linked(run.log, call)
+            children = [linked(run.log, call) for call in ("t1", "t2")]
+            for child in children:
                 assert child.terminal is not None
-                assert child.terminal["terminal"] == "stopped"
+                assert child.terminal["terminal"] == "budget_spent"
+                assert not any(move["fields"].get("stop_asked") for move in child.transitions)
+                assert verify(child).ok
+                assert replay(child).ok
+                assert (await agents.helper.replay(child, accept_changes=True)).ok
+            assert "BudgetWithdrawn" in {child.transitions[-1].event for child in children}
             # A tool starts before its answer is told: the first to be done may not know yet that all is spent.
             assert len(agents.child.requests) in (2, 3)
 

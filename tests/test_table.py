@@ -15,6 +15,7 @@ prepare SummaryDue: summary_allowed - | summary_withheld - | levels_spent failed
 prepare CollapseStaged: always -
 prepare SummaryFailed: breaker_closed - | breaker_open -
 prepare ContextReady: fits stream | budget_spent failed budget_spent | overflow recover
+prepare BudgetWithdrawn: always failed budget_spent
 prepare RunResumed: always -
 prepare RunPaused: always -
 stream ModelResponded: always decide
@@ -67,7 +68,7 @@ DriverFailed: always failed internal_error"""
 RESTING = ("prepare", "stream", "decide", "orchestrate", "recover", "suspended")
 
 # What has no row, per state: with the rows above, every pair of state and event.
-OF_PREPARE = "RunStarted HistoryCompressed SummaryDue CollapseStaged ContextReady"
+OF_PREPARE = "RunStarted HistoryCompressed SummaryDue CollapseStaged ContextReady BudgetWithdrawn"
 OF_STREAM = "ModelResponded ModelFailed"
 OF_DECIDE = (
     "ToolsRequested TurnPaused OutputTruncated ContextExceeded Refused AnswerGiven StopHooksPassed StopHooksBlocked "

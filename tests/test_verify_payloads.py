@@ -29,6 +29,24 @@ def p4_parent() -> Forge:
     return altered(*_first(begun()), parent="x")
 
 
+def withdrawn(parent: Fields | None) -> Forge:
+    """The budget of a run is withdrawn before it asks anything."""
+    forge = begun()
+    forge.records[0]["parent"] = parent
+    forge.send(on.BudgetWithdrawn())
+    return forge
+
+
+def p4_withdrawn() -> Forge:
+    """It answers no call, so that nobody can have withdrawn it."""
+    return withdrawn(None)
+
+
+def test_the_budget_of_a_run_inside_another_can_be_withdrawn() -> None:
+    report = verify_lines(withdrawn({"run": "r", "seq": 1, "hash": hexed("call")}).lines())
+    assert report.ok, str(report)
+
+
 def _first(forge: Forge) -> tuple[Forge, Fields]:
     return forge, forge.records[0]
 
@@ -67,7 +85,7 @@ def i4_inside() -> Forge:
 
 
 BAD: tuple[Callable[[], Forge], ...] = (
-    i4_time, i4_library, p4_parent, c2_attempt, p3_tombstone, i4_field, i4_block, i4_inside,
+    i4_time, i4_library, p4_parent, p4_withdrawn, c2_attempt, p3_tombstone, i4_field, i4_block, i4_inside,
 )  # fmt: skip
 
 

@@ -74,8 +74,10 @@ async def _answered_within(plan: Plan, prompt: str, parent: Parentage) -> ToolRe
     if past.log is not None and past.log.terminal is not None:
         parent.child, result = ended(past.log)
         return result
-    if parent.at.budget.left.spent:
+    if parent.at.budget.is_spent:
         return ToolResult("the sub-agent was not started: the budget of the run is spent", is_error=True)
+    if parent.at.budget.left.wall_s == 0:
+        return ToolResult("the sub-agent was not started: the time of the run is over", is_error=True)
     run = _begun(plan, prompt, parent, past.file) if past.log is None else _resumed(plan, parent, past, past.log)
     await _watched(run, parent)
     return _result(run)
@@ -156,7 +158,7 @@ async def _watched(run: Run, parent: Parentage) -> None:
 
 
 def _follow(run: Run, parent: Parentage) -> None:
-    """Know how far the run has come; where all that its parent may spend is spent, this turn is its last."""
+    """Know how far the run has come; where all that its parent may spend is spent, it sends no other request."""
     log = run.audit_log
     if log is None:
         return
@@ -165,8 +167,8 @@ def _follow(run: Run, parent: Parentage) -> None:
     parent.at.journal.log.children[parent.call.id] = log
     budget = parent.at.budget
     budget.follow(parent, {name: spent[name] - paid for name, paid in parent.earlier.paid.items()})
-    if budget.left.spent:
-        run.stop()
+    if budget.is_spent:
+        run.withdraw_budget()
 
 
 def _from(parent: Parentage, message: Any) -> Message:

@@ -164,6 +164,8 @@ class _Player:
         """Bring from outside what came to the recorded run before this move."""
         self._clock.show(coming)
         driver.stop_after_turn(object_in(coming, "fields").get("stop_asked") is True)
+        if coming.event == "BudgetWithdrawn":
+            driver.withdraw_budget()
         for record in self._part.before(coming):
             if record.kind is Kind.MESSAGE and record.get("origin") == "send":
                 driver.say_next([self._contents.text([block]) for block in list_in(record, "blocks")])

@@ -108,6 +108,8 @@ def happened(move: Record) -> str:
     match move.event:
         case "ContextReady":
             return f"the next request is estimated at {said('tokens')} tokens, the window is {said('window')}"
+        case "BudgetWithdrawn":
+            return "the run whose call this one answers, and all that answers calls of it, have spent all they may"
         case "HistoryCompressed":
             return f"the history was compressed by {said('level')}, {_shorter(fields)}"
         case "HistorySummarised":

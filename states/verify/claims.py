@@ -51,6 +51,7 @@ class Claims:
         self._findings = findings
         self._settings = {name: genesis.get(name) if name in _OPTIONAL else genesis[name] for name in _SETTINGS}
         self._claimed = False
+        self._is_inside = genesis.get("parent") is not None
 
     def claim(self, record: dict[str, Any]) -> None:
         """A new process owns the run; the changes that it was told to accept start from what the run had."""
@@ -69,7 +70,12 @@ class Claims:
             self._settings[name] = change["now"]
 
     def move(self, event: str, *, paused: bool) -> None:
-        """A move: the first one of a new owner takes the run up, and no other does, but for the end of a pause."""
+        """A move: the first one of a new owner takes the run up, and no other does, but for the end of a pause.
+
+        Only of a run that answers a call of another one the budget can be withdrawn.
+        """
+        if event == "BudgetWithdrawn" and not self._is_inside:
+            self._findings.add("P4", "the budget was withdrawn, and the run is nobody's", "a parent", event)
         if self._claimed and event != "RunResumed":
             self._findings.add("R3", "the run was claimed, and not taken up", "RunResumed", event)
         elif event == "RunResumed" and not self._claimed and not paused:
