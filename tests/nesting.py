@@ -1,7 +1,7 @@
 """A loop with a sub-agent, each against a script of its own, and what must hold between their logs."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -43,7 +43,7 @@ class Agents:
 
 
 @asynccontextmanager
-async def spending_siblings() -> AsyncIterator[Agents]:
+async def spending_siblings() -> AsyncGenerator[Agents, None]:
     """Two helpers that are at work at the same time and spend all that their parent may, each less than that."""
     started = [asyncio.Event(), asyncio.Event()]
 

@@ -55,7 +55,7 @@ def names_in(record: Fields) -> set[str]:
 @pytest.mark.parametrize("run", RUNS, ids=range(len(RUNS)))
 def test_every_common_record_of_a_good_log_is_taken_as_it_stands(run: tuple[Fields, ...]) -> None:
     common = [record for record in run if is_common(record)]
-    assert len(common) > 8
+    assert len(common) >= 5
     assert [json.loads(json.dumps(read(line))) for line in map(encode, common)] == common
 
 
