@@ -67,7 +67,7 @@ def encode(value: object) -> bytes:
         data = orjson.dumps(value, option=_OPTIONS)
     except TypeError:
         return _encode_slowly(value)
-    if b"null" in data:  # orjson writes NaN and the infinities as null
+    if data.find(b"null") >= 0:  # orjson writes NaN and the infinities as null (`in` would first try it as a number)
         _refuse_non_finite(value)
     # orjson hands its whole buffer out, of 4 KiB and more: what is kept of it is a copy that takes what it needs.
     return b"".join((data, b"")) if len(data) < _ROOMY else data
@@ -110,7 +110,7 @@ def decode_some(texts: Sequence[bytes]) -> list[Any]:
 
 def _has_run(data: bytes, length: int) -> bool:
     """Whether so many digits stand in a row. Ten times as fast as a regular expression."""
-    return b"0" * length in data.translate(_DIGITS)
+    return data.translate(_DIGITS).find(b"0" * length) >= 0
 
 
 def escapes_half_a_pair(text: str) -> bool:
@@ -146,15 +146,16 @@ def mend(value: Any) -> Any:
 
 def copied(value: T) -> T:
     """Return a copy of a decoded JSON value that shares no dict and no list with it, however deep they are nested."""
-    whole: list[Any] = [value]
+    if not isinstance(value, _HOLDERS):
+        return value
+    whole: Any = cast("Any", value).copy()
     left: list[Any] = [whole]
-    while left:
-        outer = left.pop()
+    for outer in left:
         for place, inner in outer.items() if isinstance(outer, _OBJECT) else enumerate(outer):
             if isinstance(inner, _HOLDERS):
                 outer[place] = own = cast("Any", inner).copy()  # what is gone through keeps its size
                 left.append(own)
-    return cast("T", whole[0])
+    return cast("T", whole)
 
 
 def _encode_slowly(value: object) -> bytes:

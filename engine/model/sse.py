@@ -15,7 +15,8 @@ SseEvent = tuple[bytes, bytes]
 """The name of an event (empty where it has none) and its data."""
 
 # What the API sends: one line of name, one of data, and the blank line that ends it.
-_usual: Final = re.compile(rb"^event: (.*)\ndata: (.+)\n\n", re.MULTILINE).findall
+_usual: Final = re.compile(rb"^event: ([^\n]*)\ndata: ([^\n]+)\n\n", re.MULTILINE)
+_CR: Final = ord("\r")  # looking for a number is what bytes are fast at
 
 
 class SseDecoder:
@@ -36,7 +37,7 @@ class SseDecoder:
         An event is complete with the blank line that ends it; one that the connection cuts is never returned. Raises
         BadStream when an event outgrows the limit.
         """
-        if b"\r" in chunk or self._after_cr:
+        if _CR in chunk or self._after_cr:
             chunk = self._with_line_feeds(chunk)
         buffer = self._buffer
         if not buffer and self._begun and chunk.endswith(b"\n\n"):  # what a server that flushes each event sends
@@ -54,7 +55,9 @@ class SseDecoder:
             if not self._begun:
                 self._begun = True
                 whole = whole.removeprefix(b"\xef\xbb\xbf")  # a byte order mark may open the stream
-        found: list[SseEvent] = _usual(whole)
+        if (one := _usual.fullmatch(whole)) is not None:
+            return [(one[1], one[2])]
+        found: list[SseEvent] = _usual.findall(whole)
         return found if whole.count(b"\n") == 3 * len(found) else _events(whole)
 
     def _with_line_feeds(self, chunk: bytes) -> bytes:

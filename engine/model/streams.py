@@ -1,11 +1,9 @@
-"""An answer, read event by event from what the SDK opened.
-
-A read that is cancelled closes the response: the HTTP client's own iterator does so on its way out.
-"""
+"""An answer, read event by event from what the SDK opened. A read that is cancelled closes the response."""
 
 import asyncio
 import contextlib
 from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from looplatch.encoding import DecodeError, decode, decode_some
@@ -23,6 +21,12 @@ DRAIN_S: Final = 0.5  # how long a finished answer's connection may take to end,
 _PING: Final = b"ping"
 _ERROR: Final = b"error"
 _DELTA: Final = b"content_block_delta"
+_STOP: Final = b"message_stop"
+# The events that the API has always had: nearly all that come are of these, and as they should be.
+_USUAL: Final[Mapping[bytes, str]] = {
+    name: name.decode()
+    for name in (_DELTA, b"content_block_start", b"content_block_stop", b"message_start", b"message_delta", _STOP)
+}
 _AT_ONCE: Final = 64  # deltas that are taken at once: so many messages wait for the consumer then
 
 
@@ -45,8 +49,7 @@ class ByteStream:
     def __init__(self, response: "httpx2.Response", *, drain_s: float = DRAIN_S) -> None:
         """`drain_s` bounds, in seconds, how long `close` waits for the end of an answer that is complete."""
         self._response = response
-        # What is not compressed needs no decoder, and each layer around it costs a fraction of every event.
-        self._chunks = response.aiter_bytes() if "content-encoding" in response.headers else response.aiter_raw()
+        self._chunks = _chunks_of(response)
         self._pull = self._chunks.__anext__
         self._decoder = SseDecoder()
         self._ready: deque[SseEvent] = deque()
@@ -80,12 +83,19 @@ class ByteStream:
                         return []
                     await self._release()
                     raise ModelCallFailed(failure_of(error, request_id=self.request_id)) from error
+                except BaseException:
+                    await self._release()
+                    raise
             name, data = ready.popleft()
-            if name == _DELTA:
+            if (usual := _USUAL.get(name)) is not None:
                 try:
                     event = decode(data)
-                    if event["type"] == "content_block_delta":
-                        return [event, *self._more_deltas()] if ready else [event]
+                    if event["type"] == usual:
+                        if ready and name == _DELTA:
+                            return [event, *self._more_deltas()]
+                        if name == _STOP:
+                            self._finished = True
+                        return [event]
                 except (DecodeError, KeyError, TypeError):
                     pass  # what is amiss with it is told below
             if name == _PING or data == b"[DONE]":
@@ -134,7 +144,7 @@ class ByteStream:
         self._ended = True
         self._ready.clear()
         with contextlib.suppress(Exception):  # it is being dropped; how that goes is of no interest
-            if not self._reading:
+            if not self._reading and isinstance(self._chunks, AsyncGenerator):
                 await self._chunks.aclose()
             await self._response.aclose()
 
@@ -151,6 +161,20 @@ class ByteStream:
             status = self._response.status_code
             raise ModelCallFailed(failure_of_body(event, status=status, request_id=self.request_id))
         raise BadStream("an event of the stream is no JSON object", request_id=self.request_id)
+
+
+def _chunks_of(response: "httpx2.Response") -> AsyncIterator[bytes]:
+    """The body of a response, piece by piece.
+
+    What is neither compressed nor read already comes from the response's own stream: each layer around that costs a
+    fraction of every event.
+    """
+    import httpx2
+
+    stream = response.stream
+    if "content-encoding" in response.headers or response.is_stream_consumed or response.is_closed:
+        return response.aiter_bytes()
+    return aiter(stream) if isinstance(stream, httpx2.AsyncByteStream) else response.aiter_raw()
 
 
 class ItemStream:
