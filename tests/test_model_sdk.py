@@ -145,6 +145,17 @@ class Rewriting(anthropic.AsyncAnthropic):
         return await super()._prepare_options(options)
 
 
+class Redirecting(anthropic.AsyncAnthropic):
+    def _prepare_url(self, url: str) -> httpx2.URL:
+        return super()._prepare_url(f"/v2{url}")
+
+
+def test_a_client_that_changes_the_path_gets_the_path() -> None:
+    server = Server(Body(wire(STARTED)))
+    asyncio.run(SdkClient(Redirecting(api_key="k", http_client=server.http)).open(ModelRequest(body=BODY)))
+    assert server.requests[0].url.path == "/v2/v1/messages"
+
+
 def test_only_a_client_that_leaves_bodies_alone_gets_bytes() -> None:
     http = Server(Body()).http
     assert not reads_requests(anthropic.AsyncAnthropic(api_key="k", http_client=http))

@@ -27,13 +27,18 @@ _COUNT_PATH: Final = "/v1/messages/count_tokens"
 _MODEL_PATH: Final = "/v1/models/"
 _ASIDE_TIMEOUT_S: Final = 30.0  # for what is asked beside the talk: the run goes on without it
 _BETA_PATH: Final = "/v1/messages?beta=true"  # written so, since clients that rewrite the path compare it
-# The methods in which a client may look into a request's body, or choose how its stream is read.
-_HOOKS: Final = ("request", "post", "_prepare_options", "_build_request", "_make_sse_decoder")
+# The methods in which a client may look into a request's body or path, or choose how its stream is read.
+_HOOKS: Final = ("request", "post", "_prepare_options", "_build_request", "_prepare_url", "_make_sse_decoder")
 _NO_STREAMS: Final = ("application/json", "text/html")
 
 
 class AsyncClient(Protocol):
     """What is used of an async client of the SDK; all of them fit (plain, Bedrock, Vertex, Foundry ...)."""
+
+    @property
+    def base_url(self) -> object:
+        """The address of the API."""
+        ...
 
     @property
     def middleware(self) -> Sequence[object]:
@@ -96,21 +101,20 @@ class SdkClient:
         Raises UsageError for a client that is not async.
         """
         check_client(client)
+        import anthropic
+
         self.client = client.with_options(max_retries=0)
         self._reads_requests = reads_requests(self.client)
+        self._stream_cls = anthropic.AsyncStream[object]
 
     async def open(self, request: ModelRequest) -> ModelStream:
         """See `ModelClient.open`."""
-        import anthropic
-
         try:
             stream = await self._post(request)
         except Exception as error:
             raise ModelCallFailed(failure_of(error)) from error
-        # Middleware may answer by itself, with anything.
-        if not isinstance(stream, anthropic.AsyncStream):  # pyright: ignore[reportUnnecessaryIsInstance]
-            answered = f"the client's middleware answered with {type(stream).__name__}, not with a stream"
-            raise ModelCallFailed(Failure(type=CLIENT_ERROR, message=answered))
+        if self._reads_requests:
+            _check_stream(stream)
         response = stream.response
         content_type = response.headers.get("content-type", "")
         if content_type.startswith(_NO_STREAMS):
@@ -147,8 +151,6 @@ class SdkClient:
         return ModelSize(window=_number(told, "max_input_tokens"), output=_number(told, "max_tokens"))
 
     async def _post(self, request: ModelRequest) -> "anthropic.AsyncStream[object]":
-        import anthropic
-
         options, beta = _options(request)
         path = _BETA_PATH if beta else _PATH
         if self._reads_requests:
@@ -158,16 +160,26 @@ class SdkClient:
                 body=decode(request.body),
                 options=options,
                 stream=True,
-                stream_cls=anthropic.AsyncStream[object],
+                stream_cls=self._stream_cls,
             )
+        # The whole address: the SDK takes a path apart, and the address that it makes of it once more.
         return await self.client.post(
-            path,
+            str(self.client.base_url).rstrip("/") + path,
             cast_to=object,
             content=request.body,
             options=options,
             stream=True,
-            stream_cls=anthropic.AsyncStream[object],
+            stream_cls=self._stream_cls,
         )
+
+
+def _check_stream(answered: object) -> None:
+    """Middleware may answer by itself, with anything."""
+    import anthropic
+
+    if not isinstance(answered, anthropic.AsyncStream):
+        told = f"the client's middleware answered with {type(answered).__name__}, not with a stream"
+        raise ModelCallFailed(Failure(type=CLIENT_ERROR, message=told))
 
 
 def _options(request: ModelRequest, timeout_s: float | None = None) -> "tuple[anthropic.RequestOptions, bool]":

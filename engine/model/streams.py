@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from looplatch.encoding import DecodeError, decode, decode_some
@@ -144,8 +144,8 @@ class ByteStream:
         self._ended = True
         self._ready.clear()
         with contextlib.suppress(Exception):  # it is being dropped; how that goes is of no interest
-            if not self._reading and isinstance(self._chunks, AsyncGenerator):
-                await self._chunks.aclose()
+            if not self._reading and (close := getattr(self._chunks, "aclose", None)) is not None:
+                await close()
             await self._response.aclose()
 
     def _decoded(self, name: bytes, data: bytes) -> dict[str, Any]:
@@ -169,12 +169,9 @@ def _chunks_of(response: "httpx2.Response") -> AsyncIterator[bytes]:
     What is neither compressed nor read already comes from the response's own stream: each layer around that costs a
     fraction of every event.
     """
-    import httpx2
-
     stream = response.stream
-    if "content-encoding" in response.headers or response.is_stream_consumed or response.is_closed:
-        return response.aiter_bytes()
-    return aiter(stream) if isinstance(stream, httpx2.AsyncByteStream) else response.aiter_raw()
+    worked_on = "content-encoding" in response.headers or response.is_stream_consumed or response.is_closed
+    return response.aiter_bytes() if worked_on or not isinstance(stream, AsyncIterable) else aiter(stream)
 
 
 class ItemStream:
