@@ -16,7 +16,7 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looplatch.audit import AuditLog, BadRecord, JsonlLog, Log, LogClosed, MemoryLog
+from looplatch.audit import AuditLog, BadRecord, JsonlLog, Log, LogClosed, LogState, MemoryLog
 from looplatch.audit.salts import SALT_BYTES, Salts
 from looplatch.states.errors import LooplatchError, UsageError
 from looplatch.states.reasons import Terminal
@@ -285,9 +285,10 @@ def test_records_of_a_view_are_those_that_append_returned(make_log: MakeLog) -> 
 
 
 def test_every_error_is_one_of_ours_and_tells_the_way_out() -> None:
-    error = LogClosed("r", "sealed")
-    assert isinstance(error, LooplatchError)
-    assert re.search("no more records", str(error))
+    for state in LogState:
+        error = LogClosed("r", state)
+        assert isinstance(error, LooplatchError)
+        assert re.match(r"the log of run r (is|was) .+; (it takes no|only|open it)", str(error))
 
 
 # --- salts

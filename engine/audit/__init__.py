@@ -8,6 +8,7 @@ from looplatch.audit.errors import (
     LogExists,
     LogFailed,
     LogInUse,
+    LogState,
     SigningFailed,
 )
 from looplatch.audit.jsonl import JsonlLog
@@ -39,6 +40,7 @@ __all__ = [
     "LogExists",
     "LogFailed",
     "LogInUse",
+    "LogState",
     "MemoryLog",
     "Mirror",
     "PayloadSource",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from looplatch.audit.errors import BadRecord, LogClosed, LogFailed
+from looplatch.audit.errors import BadRecord, LogClosed, LogFailed, LogState
 from looplatch.audit.mirror import Mirror
 from looplatch.audit.prefix import Prefix
 from looplatch.audit.protocol import AuditLog, Commitment, Durability, Entropy, Payloads, PayloadSource
@@ -22,9 +22,8 @@ from looplatch.states.state import State
 
 _STAMPED: Final = 8  # the fields that every record has, without its hash
 _SIGNED: Final = (Kind.TERMINAL, Kind.CHECKPOINT)
-_BROKEN_OFF: Final = "broken off in the middle of a record"
+_BROKEN_OFF: Final = LogState.BROKEN_OFF
 _TWO_LINES: Final = "it is not one line of JSON; make it with looplatch.encoding.encode"
-_NOT_RESUMED: Final = "reopened, but not resumed"
 
 
 class ChainedLog(ABC):
@@ -60,7 +59,7 @@ class ChainedLog(ABC):
         self._merkle = Merkle()
         self.children: dict[str, AuditLog] = {}
         self._head = ZEROS
-        self._ended: str | None = None  # why no more records are taken
+        self._ended: LogState | None = None  # why no more records are taken
         self._failure: LogFailed | None = None  # what the storage failed by; nothing is taken after it
         if kept is not None:
             self._go_on(kept)
@@ -70,7 +69,7 @@ class ChainedLog(ABC):
             self._merkle.add(record.hash)
         self._head = kept.records[-1].hash
         self._stamps = Stamps(self._stamps.clock, kept.records[-1]["epoch"], kept.records[-1]["mono_ns"])
-        self._ended = _NOT_RESUMED
+        self._ended = LogState.REOPENED
 
     @property
     def run(self) -> str:
@@ -127,14 +126,13 @@ class ChainedLog(ABC):
     def bury(self, commitments: Sequence[str], of: int) -> tuple[Record, ...]:
         """Delete payloads of a reopened log, which stays as it is but for their tombstones; see AuditLog."""
         self._check()
-        if self._ended != _NOT_RESUMED:
-            raise LogClosed(self._run, self._ended or "in use")
+        self._check_reopened()
         self._clear_tail(self._stamps.epoch + 1)  # where the next owner looks for it
         self._ended = None
         try:
             stones = [self.append(Kind.TOMBSTONE, {"commitment": one, "of": of}) for one in commitments]
         finally:
-            self._ended = self._ended or _NOT_RESUMED
+            self._ended = self._ended or LogState.REOPENED
         self._harden()  # a payload that is gone without a tombstone would be a loss
         self._erase(commitments)
         return tuple(stones)
@@ -142,8 +140,7 @@ class ChainedLog(ABC):
     def resume(self, fields: Callable[[], dict[str, Any]]) -> Record:
         """Claim a reopened log for this process; see AuditLog."""
         self._check()
-        if self._ended != _NOT_RESUMED:
-            raise LogClosed(self._run, self._ended or "in use already")
+        self._check_reopened()
         epoch = self._stamps.epoch + 1
         lost = self._clear_tail(epoch)
         self._stamps = Stamps(self._stamps.clock, epoch)
@@ -151,7 +148,7 @@ class ChainedLog(ABC):
         try:
             return self.append(Kind.RESUMED, {"lost": lost, **fields()})
         except BaseException:
-            self._ended = self._ended or "not resumed, since that failed"
+            self._ended = self._ended or LogState.NOT_RESUMED
             raise
 
     def append(self, kind: Kind, fields: dict[str, Any]) -> Record:
@@ -219,13 +216,18 @@ class ChainedLog(ABC):
         count, root = self._merkle.count, self._merkle.root()
         fields = {"state": state.value, "terminal": terminal.value, "count": count, "root": root, "history": history}
         record = self.append(Kind.TERMINAL, fields)
-        self._ended = "sealed"
+        self._ended = LogState.SEALED
         return record
 
     def _check(self) -> None:
         """Raise if the storage has failed."""
         if (failure := self._failure) is not None:
             raise LogFailed(failure.file, failure.action, failure.cause) from failure.cause
+
+    def _check_reopened(self) -> None:
+        """Raise unless the log was reopened, and nobody has taken it up yet."""
+        if self._ended is not LogState.REOPENED:
+            raise LogClosed(self._run, self._ended or LogState.IN_USE)
 
     def _refuse(self) -> None:
         """Raise for what takes nothing any more: its storage has failed, or it has ended."""
@@ -235,8 +237,8 @@ class ChainedLog(ABC):
 
     def close(self) -> None:
         """Let go of the storage, durably; a second call does nothing."""
-        if self._ended != "closed":
-            self._ended = "closed"
+        if self._ended is not LogState.CLOSED:
+            self._ended = LogState.CLOSED
             self._release()
 
 

@@ -1,6 +1,8 @@
-"""What can go wrong with an audit log. Each says which file and why; none of them is ever swallowed by the driver."""
+"""What can go wrong with an audit log: each error says why, and names the log where it knows its file or its run."""
 
+from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from looplatch.states.errors import LooplatchError
 
@@ -55,11 +57,32 @@ class SigningFailed(AuditError):
         self.cause = cause
 
 
-class LogClosed(AuditError):
-    """The log of `run` takes no more records: it was closed, or sealed by its terminal record."""
+class LogState(StrEnum):
+    """Where a log is that does not take what it is given."""
 
-    def __init__(self, run: str, state: str) -> None:
-        super().__init__(f"the log of run {run} is {state}; it takes no more records")
+    REOPENED = "reopened"  # and not resumed: another process's records go on in it
+    IN_USE = "in_use"  # by this process, so that it cannot be resumed, or have payloads deleted
+    NOT_RESUMED = "not_resumed"  # since that failed
+    BROKEN_OFF = "broken_off"  # in the middle of a record
+    SEALED = "sealed"
+    CLOSED = "closed"
+
+
+_STATES: Final = {
+    LogState.REOPENED: "is reopened, but not resumed; it takes no records before that",
+    LogState.IN_USE: "is in use already; only a log that was reopened can be resumed, or have payloads deleted",
+    LogState.NOT_RESUMED: "was not resumed, since that failed; open it again",
+    LogState.BROKEN_OFF: "was broken off in the middle of a record; open it again and resume the run",
+    LogState.SEALED: "is sealed; it takes no more records",
+    LogState.CLOSED: "is closed; it takes no more records",
+}
+
+
+class LogClosed(AuditError):
+    """The log of `run` does not take what it was given, because of the state it is in: sealed, closed ..."""
+
+    def __init__(self, run: str, state: LogState) -> None:
+        super().__init__(f"the log of run {run} {_STATES[state]}")
         self.run = run
         self.state = state
 
