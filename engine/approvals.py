@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import attrs
 
 from looplatch.hooks import Allow, Deny
-from looplatch.recovery.resume.fold import Snapshot
 from looplatch.recovery.resume.past import PastApproval
+from looplatch.recovery.resume.snapshot import Snapshot
 from looplatch.recovery.waiting import waiting
 from looplatch.states.errors import UsageError
 

@@ -21,7 +21,7 @@ _EVENTS: Final = {event.__name__: event for event in EVENTS}
 
 
 @attrs.frozen(kw_only=True)
-class Divergence:
+class Difference:
     """The first place where the machine does not do what the log says.
 
     seq: the record. state: the state that the machine was in. event: the event that it was sent. field: what differs:
@@ -42,39 +42,39 @@ class Divergence:
         return f"record {self.seq}{by}: {self.field}: {told}"
 
     def fields(self) -> dict[str, Any]:
-        """The divergence as plain data, for JSON."""
+        """The difference as plain data, for JSON."""
         return attrs.asdict(self)
 
 
 @attrs.frozen(kw_only=True)
 class Replay:
-    """How a replay went: the moves and refusals that agree, and the first divergence, if there is one."""
+    """How a replay went: the moves and refusals that agree, and the first difference, if there is one."""
 
     agreed: int
-    divergence: Divergence | None = None
+    difference: Difference | None = None
 
     @property
     def ok(self) -> bool:
         """Whether the machine does all that the log says."""
-        return self.divergence is None
+        return self.difference is None
 
     def __str__(self) -> str:
-        told = "every move is the machine's own" if self.divergence is None else str(self.divergence)
+        told = "every move is the machine's own" if self.difference is None else str(self.difference)
         return f"{self.agreed} moves replayed: {told}"
 
     def fields(self) -> dict[str, Any]:
         """The outcome as plain data, for JSON."""
-        divergence = None if self.divergence is None else self.divergence.fields()
-        return {"ok": self.ok, "agreed": self.agreed, "divergence": divergence}
+        difference = None if self.difference is None else self.difference.fields()
+        return {"ok": self.ok, "agreed": self.agreed, "difference": difference}
 
 
 @attrs.frozen(kw_only=True)
 class Replayed:
-    """A recorded move (or refusal), made again. context: of the run after it. divergence: None where it agrees."""
+    """A recorded move (or refusal), made again. context: of the run after it. difference: None where it agrees."""
 
     record: Record
     context: Context
-    divergence: Divergence | None
+    difference: Difference | None
 
 
 def replay(log: Log | str | os.PathLike[str], *, table: Table | None = None) -> Replay:
@@ -86,8 +86,8 @@ def replay(log: Log | str | os.PathLike[str], *, table: Table | None = None) -> 
     """
     agreed = 0
     for made in replayed(log, table=table):
-        if made.divergence is not None:
-            return Replay(agreed=agreed, divergence=made.divergence)
+        if made.difference is not None:
+            return Replay(agreed=agreed, difference=made.difference)
         agreed += 1
     return Replay(agreed=agreed)
 
@@ -117,7 +117,7 @@ def replayed(log: Log | str | os.PathLike[str], *, table: Table | None = None) -
                 found = _compared(machine, cursor, record)
                 if found is not None:
                     found = attrs.evolve(found, state=state, event=record.event)
-                yield Replayed(record=record, context=cursor.context, divergence=found)
+                yield Replayed(record=record, context=cursor.context, difference=found)
                 if found is not None:
                     return
             case Kind.MESSAGE | Kind.EFFECT_BEGIN | Kind.EFFECT_END | Kind.CHECKPOINT | Kind.TOMBSTONE | Kind.TERMINAL:
@@ -131,21 +131,21 @@ def _limits(record: Record, fields: Any) -> Limits:
         raise LogDamaged(None, record.seq + 1, f"its limits are none ({error})") from error
 
 
-def _compared(machine: Machine, cursor: Cursor, record: Record) -> Divergence | None:
+def _compared(machine: Machine, cursor: Cursor, record: Record) -> Difference | None:
     """Send a recorded event, and compare what happens with what the record says happened."""
     state = cursor.state
     kind = _EVENTS.get(str(record.event))
     if kind is None:
-        return Divergence(seq=record.seq, field="event", expected="a known event", recorded=record.event)
+        return Difference(seq=record.seq, field="event", expected="a known event", recorded=record.event)
     try:
         event = kind.read(record.get("fields"))
     except (TypeError, ValueError, AttributeError) as error:
-        return Divergence(seq=record.seq, field="fields", expected=str(error), recorded=record.get("fields"))
+        return Difference(seq=record.seq, field="fields", expected=str(error), recorded=record.get("fields"))
     told = _told(machine, cursor, state, event)
     for field, expected in told.items():
         recorded = record.data["kind"] if field == "kind" else record.get(field)
         if recorded != expected:
-            return Divergence(seq=record.seq, field=field, expected=expected, recorded=recorded)
+            return Difference(seq=record.seq, field=field, expected=expected, recorded=recorded)
     return None
 
 

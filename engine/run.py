@@ -14,7 +14,8 @@ from looplatch.messages import Message, ResultMessage
 from looplatch.opening import Beginning
 from looplatch.plan import Plan
 from looplatch.ports import Timer
-from looplatch.sealing import finish, result_of
+from looplatch.result import result_of
+from looplatch.sealing import finish
 from looplatch.states import events as on
 from looplatch.states.context import TOTALS
 from looplatch.states.errors import UsageError

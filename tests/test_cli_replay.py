@@ -35,12 +35,12 @@ def bent(tmp_path: Path) -> Path:
 
 def test_the_outcome_as_json(kept: Path, bent: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(kept), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"ok": True, "agreed": 13, "divergence": None}
+    assert json.loads(capsys.readouterr().out) == {"ok": True, "agreed": 13, "difference": None}
     assert main(["replay", str(bent), "--json"]) == 1
-    divergence = json.loads(capsys.readouterr().out)["divergence"]
-    assert divergence["state"] == "decide"
-    assert divergence["event"] == "ToolsRequested"
-    assert (divergence["field"], divergence["expected"], divergence["recorded"]) == ("target", "orchestrate", "recover")
+    difference = json.loads(capsys.readouterr().out)["difference"]
+    assert difference["state"] == "decide"
+    assert difference["event"] == "ToolsRequested"
+    assert (difference["field"], difference["expected"], difference["recorded"]) == ("target", "orchestrate", "recover")
 
 
 def heads_of(log: Path) -> list[str]:

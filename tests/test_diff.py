@@ -104,27 +104,27 @@ def run(**changed: Any) -> Log:
 
 @pytest.mark.parametrize(("name", "changed", "what", "path", "a", "b"), CHANGES, ids=[change[0] for change in CHANGES])
 def test_what_was_changed_is_named(name: str, changed: dict[str, Any], what: str, path: str, a: Any, b: Any) -> None:
-    parting = diff(run(), run(**changed)).parting
-    assert parting is not None
-    assert (parting.what, parting.path, parting.a, parting.b) == (what, path, a, b)
+    difference = diff(run(), run(**changed)).difference
+    assert difference is not None
+    assert (difference.what, difference.path, difference.a, difference.b) == (what, path, a, b)
 
 
 def test_another_hook_is_named_and_so_is_where_the_run_was() -> None:
     one, other = (run(hooks=Hooks(stop=[hook])) for hook in (passes, blocks))
-    parting = diff(one, other).parting
-    assert parting is not None
-    assert (parting.what, parting.a, parting.b) == (
+    difference = diff(one, other).difference
+    assert difference is not None
+    assert (difference.what, difference.a, difference.b) == (
         "another step", "the stop hook passes", "the stop hook blocks",
     )  # fmt: skip
-    assert parting.state == "decide"
+    assert difference.state == "decide"
 
 
 def test_a_run_that_goes_on_is_told_from_one_that_does_not() -> None:
     log = run()
     part = Log(log.lines[:4], log.payloads)
-    parting = diff(part, log).parting
-    assert parting is not None
-    assert (parting.what, parting.seq_a, parting.a) == ("one run goes on", None, "nothing more")
+    difference = diff(part, log).difference
+    assert difference is not None
+    assert (difference.what, difference.seq_a, difference.a) == ("one run goes on", None, "nothing more")
 
 
 def test_ids_of_calls_and_the_order_of_what_runs_side_by_side_do_not_count() -> None:
@@ -157,9 +157,9 @@ def test_the_counts_that_differ_are_listed() -> None:
 def test_without_contents_sizes_are_compared() -> None:
     one, same, other = (run(payloads="digest", prompt=prompt) for prompt in ("Go.", "Do.", "Come."))
     assert diff(one, same).same
-    parting = diff(one, other).parting
-    assert parting is not None
-    assert (parting.path, parting.a, parting.b) == ("text.not kept, bytes", 5, 7)
+    difference = diff(one, other).difference
+    assert difference is not None
+    assert (difference.path, difference.a, difference.b) == ("text.not kept, bytes", 5, 7)
 
 
 @pytest.mark.parametrize(
@@ -174,9 +174,9 @@ def test_without_contents_sizes_are_compared() -> None:
 )
 def test_each_part_of_a_move_counts(first: str, fields: dict[str, Any], path: str) -> None:
     log = run()
-    parting = diff(log, tampered(log, first, **fields)).parting
-    assert parting is not None
-    assert parting.path == path
+    difference = diff(log, tampered(log, first, **fields)).difference
+    assert difference is not None
+    assert difference.path == path
 
 
 def test_a_damaged_log_is_refused() -> None:
@@ -215,7 +215,7 @@ def test_the_command_says_same_or_differs(files: Any, capsys: pytest.CaptureFixt
     assert "\x1b" not in out
     assert main(["diff", same, other, "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
-    assert (told["same"], told["parting"]["path"], told["parting"]["b"]) == (False, "text", "Co\x1b[31mme.")
+    assert (told["same"], told["difference"]["path"], told["difference"]["b"]) == (False, "text", "Co\x1b[31mme.")
     assert main(["diff", same, "no such file"]) == 2
 
 

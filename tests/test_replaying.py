@@ -45,43 +45,43 @@ def tools_and_an_answer() -> Log:
 
 def test_a_wrong_verdict_is_told() -> None:
     outcome = looplatch.replay(tampered(tools_and_an_answer(), "ModelResponded", guards=[["always", False]]))
-    assert outcome.divergence is not None
-    told = (outcome.divergence.field, outcome.divergence.expected, outcome.divergence.recorded)
+    assert outcome.difference is not None
+    told = (outcome.difference.field, outcome.difference.expected, outcome.difference.recorded)
     assert told == ("guards", [["always", True]], [["always", False]])
     assert "guards" in str(outcome)
 
 
 def test_a_wrong_target_is_told() -> None:
     outcome = looplatch.replay(tampered(tools_and_an_answer(), "ToolsRequested", target="recover"))
-    assert outcome.divergence is not None
-    assert (outcome.divergence.field, outcome.divergence.expected) == ("target", "orchestrate")
+    assert outcome.difference is not None
+    assert (outcome.difference.field, outcome.difference.expected) == ("target", "orchestrate")
 
 
 def test_a_jumped_counter_is_told() -> None:
     outcome = looplatch.replay(
         tampered(tools_and_an_answer(), "ToolsAnswered", change={"reason": "next_turn", "turn": 3})
     )
-    assert outcome.divergence is not None
-    told = (outcome.divergence.field, outcome.divergence.expected)
+    assert outcome.difference is not None
+    told = (outcome.difference.field, outcome.difference.expected)
     assert told == ("change", {"reason": "next_turn", "turn": 2})
 
 
 def test_an_event_that_the_machine_refuses_is_told() -> None:
     outcome = looplatch.replay(tampered(tools_and_an_answer(), "ToolsRequested", event="BackoffElapsed", fields={}))
-    assert outcome.divergence is not None
-    assert (outcome.divergence.field, outcome.divergence.expected) == ("kind", "rejected")
+    assert outcome.difference is not None
+    assert (outcome.difference.field, outcome.difference.expected) == ("kind", "rejected")
 
 
 def test_an_unknown_event_is_told() -> None:
     outcome = looplatch.replay(tampered(tools_and_an_answer(), "ToolsRequested", event="Conjured"))
-    assert outcome.divergence is not None
-    assert (outcome.divergence.field, outcome.divergence.recorded) == ("event", "Conjured")
+    assert outcome.difference is not None
+    assert (outcome.difference.field, outcome.difference.recorded) == ("event", "Conjured")
 
 
 def test_fields_that_are_not_the_events_are_told() -> None:
     outcome = looplatch.replay(tampered(tools_and_an_answer(), "ToolsRequested", fields={"calls": 1, "more": 2}))
-    assert outcome.divergence is not None
-    assert outcome.divergence.field == "fields"
+    assert outcome.difference is not None
+    assert outcome.difference.field == "fields"
 
 
 def test_a_retried_run_replays() -> None:

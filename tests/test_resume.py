@@ -26,7 +26,7 @@ from looplatch.audit import LogInUse, MemoryLog
 from looplatch.blocks import blocks_of
 from looplatch.hooks import ToolCallContext
 from looplatch.messages import Message, ResultMessage, ToolPhase
-from looplatch.recovery.resume.fold import CannotResume, LoopChanged
+from looplatch.recovery.resume.errors import CannotResume, LoopChanged
 from looplatch.resuming.restoring import STOPPED
 from looplatch.states.record import Kind
 from looplatch.states.verify.log import verify_lines
@@ -371,7 +371,7 @@ def half_done() -> Log:
 def test_a_loop_that_has_changed_is_refused_with_the_difference_named(name: str, options: dict[str, Any]) -> None:
     with pytest.raises(LoopChanged, match=name) as caught:
         changed(half_done(), **options)
-    assert [difference.name for difference in caught.value.differences] == [name.partition(".")[0]]
+    assert [difference.name for difference in caught.value.changes] == [name.partition(".")[0]]
 
 
 @pytest.mark.parametrize(("name", "options"), CHANGES, ids=[name for name, _ in CHANGES])

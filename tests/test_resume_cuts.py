@@ -10,7 +10,7 @@ import pytest
 from looplatch import Log, LooplatchError, Run, ToolContext, ToolMessage
 from looplatch.blocks import blocks_of
 from looplatch.messages import Message
-from looplatch.recovery.resume.fold import CannotResume
+from looplatch.recovery.resume.errors import CannotResume
 from looplatch.states.record import Kind, Record
 from looplatch.testing import failing, reply, stalled, tool_use
 from tests.playing import Play, play, rounds, tool_named

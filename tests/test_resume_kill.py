@@ -8,7 +8,7 @@ import pytest
 
 from looplatch import Log, UsageError, read
 from looplatch.blocks import blocks_of
-from looplatch.recovery.resume.fold import CannotResume
+from looplatch.recovery.resume.errors import CannotResume
 from looplatch.states.record import Kind
 from looplatch.states.verify.log import verify_lines
 from tests.killing import SCRIPT, Killer, done, played

@@ -19,7 +19,7 @@ import looplatch
 from looplatch import Tool, UsageError
 from looplatch.audit import KeySigner, LogFailed, MemoryLog, PublicKey, SigningFailed, key_id, public_key, read, redact
 from looplatch.cli import main
-from looplatch.recovery.resume.fold import LoopChanged
+from looplatch.recovery.resume.errors import LoopChanged
 from looplatch.states.record import ZEROS, signed_bytes
 from looplatch.states.verify.findings import Report
 from looplatch.states.verify.log import verify_lines

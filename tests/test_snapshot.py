@@ -10,7 +10,9 @@ import pytest
 
 from looplatch import Log, read
 from looplatch.machine import Machine
-from looplatch.recovery.resume.fold import CannotResume, Difference, snapshot_of
+from looplatch.recovery.resume.errors import CannotResume
+from looplatch.recovery.resume.fold import snapshot_of
+from looplatch.recovery.resume.settings import SettingChange
 from looplatch.resuming.contents import Contents
 from looplatch.states.context import Context
 from looplatch.states.events import EVENTS
@@ -172,11 +174,11 @@ def test_what_was_accepted_belongs_to_the_run() -> None:
     went_on = asyncio.run(resumed(log, script, accept_changes=True, **changed))
     snapshot = snapshot_of(went_on.run.log.records[:-1])
     assert snapshot.context.limits.max_turns == 7
-    assert snapshot.differences(snapshot.settings) == ()
+    assert snapshot.changes(snapshot.settings) == ()
     other = {**snapshot.settings, "model": "m", "limits": Limits(max_turns=8).fields()}
-    told = [str(difference) for difference in snapshot.differences(other)]
+    told = [str(difference) for difference in snapshot.changes(other)]
     assert told == ["model (was claude-sonnet-4-5, is m)", "limits.max_turns (was 7, is 8)"]
-    assert snapshot.differences(other)[0] == Difference(name="model", was="claude-sonnet-4-5", now="m")
+    assert snapshot.changes(other)[0] == SettingChange(name="model", was="claude-sonnet-4-5", now="m")
 
 
 def test_a_record_that_makes_no_sense_is_no_surprise() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from looplatch import Allow, Deny, Log, Rule, ToolUseBlock, UsageError, read, verify
 from looplatch.audit import LogDamaged
-from looplatch.recovery.resume.fold import LoopChanged
+from looplatch.recovery.resume.errors import LoopChanged
 from looplatch.states.record import Kind
 from looplatch.testing import ScriptedAPI, reply, tool_use
 from tests.nesting import SPEND, Agents, ask, linked
@@ -123,7 +123,7 @@ def test_one_that_has_changed_is_refused_with_its_parent(
             for given in ({}, {"c1": Allow()}):
                 with pytest.raises(LoopChanged, match=f"in the sub-agent helper: {name}") as caught:
                     loop.resume(log, approvals=given)
-                [difference] = caught.value.differences
+                [difference] = caught.value.changes
                 assert (difference.name, difference.agents) == (name, ("helper",))
             assert agents.child.requests == agents.parent.requests == []
             if kept:

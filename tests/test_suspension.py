@@ -9,7 +9,7 @@ import pytest
 
 from looplatch import Allow, Ask, Deny, Hooks, ResultMessage, Rule, Tool, ToolUseBlock, UsageError, read
 from looplatch.hooks import ToolCallContext
-from looplatch.recovery.resume.fold import ToolMissing
+from looplatch.recovery.resume.errors import ToolMissing
 from looplatch.testing import FakeClock, ScriptedAPI, reply, tool_use
 from tests.playing import Hanging, alone, check, echo, result, rounds, running, scripted, tool_named, transition
 from tests.resuming import cut_after

@@ -10,14 +10,15 @@ from looplatch.agents.past import Past, past_at
 from looplatch.audit import AuditError, AuditLog
 from looplatch.opening import compared
 from looplatch.plan import Plan
-from looplatch.recovery.resume.fold import Difference, Snapshot
+from looplatch.recovery.resume.settings import SettingChange
+from looplatch.recovery.resume.snapshot import Snapshot
 from looplatch.states.errors import UsageError
 from looplatch.states.limits import Limits
 
 
 def changes_inside(
     plan: Plan, snapshot: Snapshot, file: Path | None, children: Mapping[str, AuditLog]
-) -> Iterator[Difference]:
+) -> Iterator[SettingChange]:
     """In what the sub-agents in the middle of a call are not what they were when they began, however deep they are.
 
     file: the log of the run that `snapshot` is of. children: those of its sub-agents, where it is in memory. A log that
@@ -30,7 +31,7 @@ def changes_inside(
         # It had what its parent had left, and its parent's signer.
         agent = attrs.evolve(own, limits=Limits.read(dict(past.limits)), signer=own.signer or plan.signer)
         for found in (
-            *past.snapshot.differences(compared(agent, agent.signer)),
+            *past.snapshot.changes(compared(agent, agent.signer)),
             *changes_inside(agent, past.snapshot, past.file, past.log.child_logs),
         ):
             yield attrs.evolve(found, agents=(name, *found.agents))

@@ -8,7 +8,7 @@ from looplatch.agents.opened import open_calls
 from looplatch.agents.past import Past, past_at
 from looplatch.audit import AuditLog, LogDamaged
 from looplatch.plan import Plan
-from looplatch.recovery.resume.fold import Snapshot
+from looplatch.recovery.resume.snapshot import Snapshot
 from looplatch.states.errors import UsageError
 from looplatch.states.record import Record
 

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from looplatch.agents.agent import Agent
 from looplatch.plan import Plan
-from looplatch.recovery.resume.fold import Snapshot
 from looplatch.recovery.resume.past import PastTool
+from looplatch.recovery.resume.snapshot import Snapshot
 
 
 class OpenCall(NamedTuple):

@@ -12,7 +12,8 @@ from looplatch.audit.children import child_files
 from looplatch.audit.payloads import payloads_of
 from looplatch.audit.places import place_of, prefix_at
 from looplatch.blocks import blocks_of
-from looplatch.recovery.resume.fold import Snapshot, snapshot_of
+from looplatch.recovery.resume.fold import snapshot_of
+from looplatch.recovery.resume.snapshot import Snapshot
 from looplatch.recovery.waiting import waiting
 from looplatch.states.context import TOTALS
 from looplatch.states.errors import UsageError

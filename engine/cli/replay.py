@@ -31,4 +31,4 @@ def _step(given: argparse.Namespace, screen: Screen) -> Exit:
     told = [(one.seq, one.text) for turn in explain(log).turns for one in turn.told]
     with pressed(screen) as keys:
         Stepper(screen, moves, told).walk(keys)
-    return Exit.GOOD if all(made.divergence is None for made in moves) else Exit.FAILED
+    return Exit.GOOD if all(made.difference is None for made in moves) else Exit.FAILED

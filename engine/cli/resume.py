@@ -19,7 +19,7 @@ from looplatch.cli.screen import Screen, Style
 from looplatch.cli.watching import View, watch
 from looplatch.hooks import Allow, Deny
 from looplatch.loop import Loop
-from looplatch.recovery.resume.fold import LoopChanged, ToolMissing
+from looplatch.recovery.resume.errors import LoopChanged, ToolMissing
 from looplatch.resuming.reading import read_resumption
 from looplatch.states.errors import UsageError
 from looplatch.tools.plain import json_text

@@ -78,12 +78,12 @@ class Stepper:
         for name, value in object_in(record, "change").items():
             self._line(f"  {name} = {value!r}")
         self._line(f"  context: {_context(made.context)}", Style.FAINT)
-        if made.divergence is None:
+        if made.difference is None:
             self._line("  the machine does the same", Style.FAINT)
             return
-        self._line(f"  the machine does not do that: {made.divergence.field}", Style.BAD)
-        self._line(f"    expected: {made.divergence.expected!r}", Style.BAD)
-        self._line(f"    recorded: {made.divergence.recorded!r}", Style.BAD)
+        self._line(f"  the machine does not do that: {made.difference.field}", Style.BAD)
+        self._line(f"    expected: {made.difference.expected!r}", Style.BAD)
+        self._line(f"    recorded: {made.difference.recorded!r}", Style.BAD)
 
     def _since(self, after: int, until: int) -> list[str]:
         return [f"{seq}  {text}" for seq, text in self._told if after < seq < until]

@@ -10,7 +10,7 @@ from looplatch.audit import PayloadSource
 from looplatch.playback.report import Difference
 from looplatch.states.record import Kind, Record
 from looplatch.states.state import INITIAL
-from looplatch.telling.diffing import parting_of
+from looplatch.telling.diffing import difference_of
 from looplatch.telling.fields import object_in
 from looplatch.telling.quotes import Quotes
 from looplatch.telling.steps import Step, Steps
@@ -34,7 +34,7 @@ class Comparing:
         """Compare what the next record tells; None where it is as recorded."""
         for came in _compared(self._made, record):
             step = self._expected.popleft() if self._expected else None
-            if (found := self._parting(step, came)) is not None:
+            if (found := self._difference(step, came)) is not None:
                 return found
         self._follow(record)
         return None
@@ -46,8 +46,8 @@ class Comparing:
         seq = None if step is None else step.seq
         return Difference(seq=seq, state=self._state, what="another step", path="step", recorded=recorded, came=came)
 
-    def _parting(self, step: Step | None, came: Step) -> Difference | None:
-        found = parting_of(step, came, self._state)
+    def _difference(self, step: Step | None, came: Step) -> Difference | None:
+        found = difference_of(step, came, self._state)
         if found is None:
             return None
         seq = None if step is None else step.seq

@@ -16,7 +16,7 @@ from looplatch.playback.model import PlaybackOver, RecordedModel, is_overflow
 from looplatch.playback.recording import Part, approvals_in, check_contents, parts_of
 from looplatch.playback.report import CannotReplay, Difference, Playback
 from looplatch.playback.tools import Mode, PlayedTools
-from looplatch.recovery.resume.fold import CannotResume
+from looplatch.recovery.resume.errors import CannotResume
 from looplatch.recovery.strategies.request_retry import backoff_ms
 from looplatch.resuming.contents import Contents
 from looplatch.resuming.reading import read_resumption
@@ -26,7 +26,7 @@ from looplatch.states.errors import UsageError
 from looplatch.states.record import Kind, Record
 from looplatch.states.state import INITIAL
 from looplatch.telling.fields import list_in, object_in
-from looplatch.telling.steps import SETTINGS, apart
+from looplatch.telling.steps import SETTINGS, unlike
 from looplatch.workplace import Pauses
 
 
@@ -38,7 +38,7 @@ async def play_again(plan: Plan, log: Log, tools: Mode, accept_changes: bool) ->
     contents = Contents(log.payloads)
     check_contents(records, contents)
     settings = _settings(records)
-    found = apart(settings, {name: settings_of(plan)[name] for name in settings})
+    found = unlike(settings, {name: settings_of(plan)[name] for name in settings})
     if found is not None and not accept_changes:
         changed = Difference(
             seq=0,

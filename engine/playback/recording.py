@@ -7,7 +7,7 @@ import attrs
 
 from looplatch.hooks import Allow, Deny
 from looplatch.playback.report import CannotReplay
-from looplatch.recovery.resume.fold import CannotResume
+from looplatch.recovery.resume.errors import CannotResume
 from looplatch.recovery.resume.past import SUSPENDED
 from looplatch.resuming.contents import Contents
 from looplatch.states.record import Kind, Record

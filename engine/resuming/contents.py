@@ -7,7 +7,7 @@ from looplatch.audit import PayloadSource
 from looplatch.encoding import decode, encode
 from looplatch.history import History, Joining
 from looplatch.kept import Kept
-from looplatch.recovery.resume.fold import CannotResume
+from looplatch.recovery.resume.errors import CannotResume
 from looplatch.recovery.resume.lost import ContentRemoved, Lost
 from looplatch.recovery.resume.past import Entry, Part, Skeleton
 from looplatch.states.record import commitment

@@ -20,9 +20,12 @@ from looplatch.hooks import Allow, Deny
 from looplatch.journal import Journal
 from looplatch.opening import compared, reads_of, versions
 from looplatch.plan import Plan
-from looplatch.recovery.resume.fold import CannotResume, Difference, LoopChanged, Snapshot, ToolMissing, snapshot_of
+from looplatch.recovery.resume.errors import CannotResume, LoopChanged, ToolMissing
+from looplatch.recovery.resume.fold import snapshot_of
 from looplatch.recovery.resume.lost import Lost
 from looplatch.recovery.resume.past import PastApproval
+from looplatch.recovery.resume.settings import SettingChange
+from looplatch.recovery.resume.snapshot import Snapshot
 from looplatch.recovery.waiting import waiting
 from looplatch.resuming.contents import Contents
 from looplatch.resuming.restoring import Restoring, at_hand, unanswered
@@ -43,7 +46,7 @@ class Resumption:
     kept: Prefix = attrs.field(repr=False)
     payloads: PayloadSource = attrs.field(repr=False)
     snapshot: Snapshot = attrs.field(repr=False)
-    changes: tuple[Difference, ...] = ()
+    changes: tuple[SettingChange, ...] = ()
     approvals: Approvals = attrs.field(factory=lambda: Approvals())
     children: Mapping[str, AuditLog] = attrs.field(factory=dict[str, AuditLog])
     partial: bool = False
@@ -187,7 +190,7 @@ def read_resumption(
     snapshot = snapshot_of(kept.records)
     reopened = None if isinstance(log, str | os.PathLike | Log) else log
     signer = plan.signer if reopened is None else reopened.signer
-    changes = snapshot.differences(compared(plan, signer))
+    changes = snapshot.changes(compared(plan, signer))
     children: Mapping[str, AuditLog] = {}
     file = kept.file
     if not isinstance(log, str | os.PathLike):

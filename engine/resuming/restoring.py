@@ -21,8 +21,9 @@ from looplatch.performer import Past
 from looplatch.plan import Plan
 from looplatch.recovery.compression.collapse import Staged, span_at
 from looplatch.recovery.estimate import Estimate
-from looplatch.recovery.resume.fold import CannotResume, Snapshot
+from looplatch.recovery.resume.errors import CannotResume
 from looplatch.recovery.resume.past import Entry, PastAnswer, PastApproval, PastHook, Skeleton
+from looplatch.recovery.resume.snapshot import Snapshot
 from looplatch.resuming.contents import Contents
 from looplatch.resuming.restored import RestoredAnswer
 from looplatch.states.event import Event

@@ -14,14 +14,14 @@ from looplatch.states.state import INITIAL
 from looplatch.telling.counts import Counts
 from looplatch.telling.quotes import Quotes
 from looplatch.telling.reading import Readable, Reading, nothing_in, reading
-from looplatch.telling.steps import Step, Steps, apart
+from looplatch.telling.steps import Step, Steps, unlike
 
 _SHOWN: Final = 120  # characters of a value
 _TIMES: Final = "duration_ms"
 
 
 @attrs.frozen(kw_only=True)
-class Parting:
+class Difference:
     """The first place where two runs are not the same.
 
     seq_a, seq_b: the records; None where that run has nothing more. state: the state that the runs were in.
@@ -53,19 +53,19 @@ class Comparison:
     How long the runs took is among the counts, and makes them no others.
     """
 
-    parting: Parting | None
+    difference: Difference | None
     counts: dict[str, tuple[Any, Any]]
     steps: int
 
     @property
     def same(self) -> bool:
         """Whether both runs did the same."""
-        return self.parting is None and set(self.counts) <= {_TIMES}
+        return self.difference is None and set(self.counts) <= {_TIMES}
 
     def __str__(self) -> str:
         first = f"the runs are the same, in all {self.steps} steps" if self.same else ""
-        if self.parting is not None:
-            first = f"the runs part after {self.steps} steps\n{self.parting}"
+        if self.difference is not None:
+            first = f"the runs part after {self.steps} steps\n{self.difference}"
         elif not first:
             first = "the runs take the same steps, and differ in their counts"
         lines = [f"  {name}: {one_line(str(a), _SHOWN)} and {one_line(str(b), _SHOWN)}" for name, (a, b) in self.told()]
@@ -80,7 +80,7 @@ class Comparison:
         return {
             "same": self.same,
             "steps": self.steps,
-            "parting": None if self.parting is None else self.parting.fields(),
+            "difference": None if self.difference is None else self.difference.fields(),
             "counts": {name: list(both) for name, both in self.counts.items()},
         }
 
@@ -93,9 +93,9 @@ def diff(a: Readable, b: Readable) -> Comparison:
     Raises UsageError for a log that cannot be read, or holds no record, LogDamaged for one with a line that is none.
     """
     one, other = _Side(reading(a)), _Side(reading(b))
-    steps, parting = 0, None
+    steps, difference = 0, None
     for step, facing in itertools.zip_longest(one.steps(), other.steps()):
-        if (parting := parting_of(step, facing, one.state)) is not None:
+        if (difference := difference_of(step, facing, one.state)) is not None:
             break
         steps += 1
     one.finish()
@@ -106,23 +106,23 @@ def diff(a: Readable, b: Readable) -> Comparison:
         for name in dict.fromkeys([*left, *right])
         if left.get(name, 0) != right.get(name, 0)
     }
-    return Comparison(parting=parting, counts=counts, steps=steps)
+    return Comparison(difference=difference, counts=counts, steps=steps)
 
 
-def parting_of(one: Step | None, other: Step | None, state: str) -> Parting | None:
+def difference_of(one: Step | None, other: Step | None, state: str) -> Difference | None:
     """Where two steps part, of which one may be missing; None where they are the same."""
     seq_a, seq_b = (None if step is None else step.seq for step in (one, other))
 
-    def parting(what: str, path: str, a: Any, b: Any) -> Parting:
-        return Parting(seq_a=seq_a, seq_b=seq_b, state=state, what=what, path=path, a=a, b=b)
+    def difference(what: str, path: str, a: Any, b: Any) -> Difference:
+        return Difference(seq_a=seq_a, seq_b=seq_b, state=state, what=what, path=path, a=a, b=b)
 
     if one is None or other is None:
         told = "nothing more"
-        return parting("one run goes on", "step", one.what if one else told, other.what if other else told)
+        return difference("one run goes on", "step", one.what if one else told, other.what if other else told)
     if one.what != other.what:
-        return parting("another step", "step", one.what, other.what)
-    found = apart(one.fields, other.fields)
-    return None if found is None else parting(one.what, found.path, found.one, found.other)
+        return difference("another step", "step", one.what, other.what)
+    found = unlike(one.fields, other.fields)
+    return None if found is None else difference(one.what, found.path, found.one, found.other)
 
 
 class _Side:

@@ -221,7 +221,7 @@ def _step(record: Record, what: str, fields: Mapping[str, Any]) -> Step:
 
 
 @attrs.frozen(kw_only=True)
-class Apart:
+class Unlike:
     """Where two values part: the path of it, and both."""
 
     path: str
@@ -229,18 +229,18 @@ class Apart:
     other: Any
 
 
-def apart(one: Any, other: Any, path: str = "") -> Apart | None:
+def unlike(one: Any, other: Any, path: str = "") -> Unlike | None:
     """The first place where two values of plain data are not the same; None where they are."""
     ours, theirs = _parts(one), _parts(other)
     if ours is None or theirs is None or isinstance(one, list) is not isinstance(other, list):
         same = type(one) is type(other) and _bare(one) == _bare(other)
-        return None if same else Apart(path=path, one=one, other=other)
+        return None if same else Unlike(path=path, one=one, other=other)
     for name in dict.fromkeys([*ours, *theirs]):
         inner = f"{path}{name}" if name.startswith("[") or not path else f"{path}.{name}"
         mine, its = ours.get(name, _MISSING), theirs.get(name, _MISSING)
         if mine is _MISSING or its is _MISSING:
-            return Apart(path=inner, one=mine, other=its)
-        if (found := apart(mine, its, inner)) is not None:
+            return Unlike(path=inner, one=mine, other=its)
+        if (found := unlike(mine, its, inner)) is not None:
             return found
     return None
 

@@ -12,7 +12,7 @@ from looplatch.replaying import replay
 from looplatch.states.record import Record
 from looplatch.states.verify.findings import Status
 from looplatch.telling.diffing import shown
-from looplatch.telling.steps import apart
+from looplatch.telling.steps import unlike
 from looplatch.verification import verify
 
 __all__ = ["assert_matches", "assert_valid", "check_log", "comparable"]
@@ -43,7 +43,7 @@ def check_log(subject: Subject) -> tuple[str, ...]:
     if not report.ok:
         return tuple(map(str, report.violations))
     again = replay(log)
-    return () if again.ok else (str(again.divergence),)
+    return () if again.ok else (str(again.difference),)
 
 
 def assert_valid(subject: Subject, status: Status | None = None) -> None:
@@ -88,7 +88,7 @@ def _told(now: dict[str, Any], line: bytes) -> str:
         was = orjson.loads(line)
     except orjson.JSONDecodeError:
         return f": it is no JSON: {line[:200]!r}"
-    found = apart(was, now)
+    found = unlike(was, now)
     if found is None:
         return ": the same values stand there in another form; write the file anew"
     return f" ({now['kind']}): {found.path or 'the record'}: recorded {shown(found.one)}, found {shown(found.other)}"

@@ -3,23 +3,20 @@
 The context is folded from what the moves changed; that each change follows from its row is the verifier's to say.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import attrs
-
-from looplatch.recovery.compression.levels import Step
 from looplatch.recovery.resume.answers import AnswerFold
 from looplatch.recovery.resume.approvals import ApprovalFold
+from looplatch.recovery.resume.errors import CannotResume
 from looplatch.recovery.resume.messages import MessageFold
-from looplatch.recovery.resume.past import Entry, PastAnswer, PastApproval, PastCount, PastStaged, PastSummary, Skeleton
+from looplatch.recovery.resume.settings import COMPARED
 from looplatch.recovery.resume.sizes import SizeFold
+from looplatch.recovery.resume.snapshot import Snapshot
 from looplatch.recovery.resume.summaries import SummaryFold
-from looplatch.recovery.sizes import Learned
 from looplatch.states import commands as do
 from looplatch.states.commands import Command
 from looplatch.states.context import TOTALS, Context
-from looplatch.states.errors import UsageError
 from looplatch.states.limits import Limits
 from looplatch.states.reasons import Continue, Terminal
 from looplatch.states.record import Record
@@ -28,122 +25,10 @@ from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
 from looplatch.states.trouble import TroubleKind
 
-COMPARED: Final = ("model", "system", "tools", "params", "limits", "table", "signed_by")
-"""What a loop must have in common with the run that it resumes, by the names of the genesis."""
-
 _RESTING: Final = ("RunPaused", "RunResumed")
 _SPEAKING: Final = (do.AskToGoOn, do.InjectHookError, do.InjectBudgetPrompt)
 _ENUMS: Final[dict[str, Callable[[Any], object]]] = {"trouble": TroubleKind, "reason": Continue}
 _MS: Final = 1_000_000
-
-
-class CannotResume(UsageError):
-    """The run of a log cannot go on; nothing was sent and nothing was written."""
-
-    def __init__(self, problem: str, mend: str) -> None:
-        super().__init__("log", problem, mend)
-
-
-@attrs.frozen(kw_only=True)
-class Difference:
-    """Something that is not as it was when the run began; both values as the log holds them.
-
-    agents: the names of the sub-agents, from the outermost one, in which it is found; none: it is the loop itself.
-    """
-
-    name: str
-    was: Any
-    now: Any
-    agents: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return "".join(f"in the sub-agent {agent}: " for agent in self.agents) + self._told()
-
-    def _told(self) -> str:
-        if self.name != "limits":
-            return f"{self.name} (was {self.was}, is {self.now})"
-        names = [name for name in self.now if self.was.get(name) != self.now[name]]
-        return ", ".join(f"limits.{name} (was {self.was.get(name)}, is {self.now[name]})" for name in names)
-
-
-class LoopChanged(CannotResume):
-    """The loop is not the one that the run began with; `differences` says in what."""
-
-    def __init__(self, differences: Sequence[Difference]) -> None:
-        super().__init__(
-            f"the loop has changed since the run began: {'; '.join(map(str, differences))}",
-            "Resume it with the loop that it had, or with accept_changes=True",
-        )
-        self.differences = tuple(differences)
-
-
-class ToolMissing(CannotResume):
-    """Calls of the run have no result yet, and the loop lacks their tools; `tools` names these."""
-
-    def __init__(self, tools: Sequence[str]) -> None:
-        super().__init__(
-            f"calls that have no result yet need tools that the loop does not have: {', '.join(tools)}",
-            "Resume it in the program that has them, with loop.resume; or deny those that wait for approval",
-        )
-        self.tools = tuple(tools)
-
-
-@attrs.frozen(kw_only=True)
-class Snapshot:
-    """Where a run stands.
-
-    settings: by the names in `COMPARED`, the changes that were accepted since included. tool_use_ids: all that were
-    ever used. base: the history before a compression that was cut, None where there was none. pending: the commands
-    without an answer of the last move that are still to be done. answer: the last model call. text: the text blocks of
-    the last whole answer; message_id: the API's id of it. summary, staged, counted: what compression knew. in_vain: the
-    tokens at which a summary was of no use. summary_failed_at: when the last one failed. api_refuses: the API makes no
-    compaction of its own. learned: what was learned of the model's size. block_reason: the commitment to why a stop
-    hook blocked last. outputs: the output tokens at the last continuation. fell_back: thinking was taken out for the
-    fallback model. paused: the run rests until it is resumed. awaited: the calls that wait for approval. approvals:
-    every decision given so far. untold: the calls among them that no event tells of. unpaid: what notes and sub-agents
-    have cost that no event tells of, by the names of the totals. nested_awaited, nested_approvals: the calls that wait
-    for approval in the runs inside calls, and the decisions on such, by the calls that these runs are inside. left_ms:
-    what is left of the deadline.
-    """
-
-    run: str
-    state: State
-    context: Context
-    terminal: Terminal | None
-    settings: Mapping[str, Any]
-    entries: tuple[Entry, ...]
-    tool_use_ids: frozenset[str]
-    base: tuple[Entry, ...] | None
-    pending: tuple[Command, ...]
-    answer: PastAnswer | None
-    text: tuple[Skeleton, ...] | None
-    message_id: str | None
-    summary: PastSummary | None
-    staged: tuple[PastStaged, ...]
-    in_vain: Mapping[Step, int]
-    summary_failed_at: str | None
-    api_refuses: bool
-    counted: PastCount | None
-    learned: tuple[Learned, ...]
-    block_reason: str | None
-    outputs: int
-    fell_back: bool
-    paused: bool
-    awaited: tuple[str, ...]
-    approvals: Mapping[str, PastApproval]
-    untold: tuple[str, ...]
-    unpaid: Mapping[str, int]
-    nested_awaited: Mapping[str, tuple[str, ...]]
-    nested_approvals: Mapping[str, Mapping[str, PastApproval]]
-    left_ms: int | None
-
-    def differences(self, now: Mapping[str, Any]) -> tuple[Difference, ...]:
-        """In what `now`, by the names in `COMPARED`, is not what the run had."""
-        return tuple(
-            Difference(name=name, was=self.settings[name], now=now[name])
-            for name in COMPARED
-            if self.settings[name] != now[name]
-        )
 
 
 def snapshot_of(records: Sequence[Record], table: Table = TABLE) -> Snapshot:
@@ -185,7 +70,6 @@ class _Fold:
         self._messages = MessageFold()
         self._answers = AnswerFold()
         self._move: Record | None = None  # the last one that is no mere pause or resume
-        self._paused = False
         self._summaries = SummaryFold()
         self._sizes = SizeFold()
         self._outputs = 0
@@ -219,7 +103,6 @@ class _Fold:
         event, fields = record["event"], record["fields"]
         self._state, self._terminal = record["target"], record["terminal"]
         self._values.update(record["change"])
-        self._paused = event == "RunPaused"
         if TOTALS[-1] in fields:
             self._unpaid = dict.fromkeys(TOTALS, 0)
         if event in _RESTING and record["source"] == record["target"]:
@@ -310,7 +193,6 @@ class _Fold:
             block_reason=self._answers.block_reason,
             outputs=self._outputs,
             fell_back=self._fell_back,
-            paused=self._paused,
             awaited=self._approvals.awaited,
             approvals=self._approvals.given,
             untold=self._approvals.untold,

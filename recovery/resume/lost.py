@@ -5,7 +5,7 @@ from typing import Literal
 
 import attrs
 
-from looplatch.recovery.resume.fold import CannotResume
+from looplatch.recovery.resume.errors import CannotResume
 from looplatch.states.record import Kind, Record
 
 

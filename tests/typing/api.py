@@ -18,7 +18,8 @@ from looplatch.playback import Difference, Playback
 from looplatch.states.reasons import Terminal
 from looplatch.states.record import Record
 from looplatch.states.verify.findings import Report, Violation
-from looplatch.telling import Explanation, Parting
+from looplatch.telling import Difference as FirstDifference
+from looplatch.telling import Explanation
 from looplatch.testing import FakeClock
 from looplatch.verification import verify
 
@@ -141,7 +142,7 @@ async def told(loop: looplatch.Loop) -> None:
     assert_type(explained.turns[0].told[0].text, str)
     compared = looplatch.diff("run.jsonl", looplatch.read("other.jsonl"))
     assert_type(compared.same, bool)
-    assert_type(compared.parting, Parting | None)
+    assert_type(compared.difference, FirstDifference | None)
     assert_type(export("run.jsonl", "xes"), Iterator[str])
     outcome = await loop.replay("run.jsonl", tools="run", accept_changes=True)
     assert_type(outcome, Playback)
