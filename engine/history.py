@@ -11,6 +11,7 @@ from looplatch.blocks import blocks_of
 from looplatch.encoding import decode, encode
 from looplatch.kept import Kept
 from looplatch.recovery.closing import open_server_calls
+from looplatch.recovery.weights import BYTES_PER_TOKEN
 from looplatch.request import marks_in
 from looplatch.states.record import ZEROS, digest
 
@@ -27,13 +28,19 @@ _NEITHER = re.compile(r"[^a-zA-Z0-9_-]")
 
 @attrs.define
 class _Entry:
-    """A message: where its bytes begin, and the hashes and skeletons that its records hold, packed."""
+    """A message: where its bytes begin, and the hashes and skeletons that its records hold, packed.
+
+    media: what its pictures and documents weigh beyond their bytes, below 0 where that is less. marks: its blocks that
+    are marked for prompt caching.
+    """
 
     start: int
     role: str
     form: str
     hashes: bytes
     skeletons: bytes
+    media: int
+    marks: int
 
 
 class Joining(NamedTuple):
@@ -79,15 +86,14 @@ class History:
 
     def join(self, joining: Joining, hash_: str) -> None:
         """Append a message; `hash_` is that of its record."""
-        role, form, kept = joining
-        encoded = _message(role, form, kept)
+        encoded = _message(*joining)
         if self._entries:
             self._body += b","
-        packed = _packed([one.skeleton for one in kept])
-        self._entries.append(_Entry(len(self._body), role, form, bytes.fromhex(hash_), packed))
+        entry = _entry(len(self._body), joining, encoded, bytes.fromhex(hash_))
+        self._entries.append(entry)
         self._body += encoded
-        self.weight += weight_of(encoded)
-        self.marks += marks_in(encoded)
+        self.weight += len(encoded) + entry.media
+        self.marks += entry.marks
         self._chain(hash_)
 
     def extend(self, kept: Sequence[Kept], hash_: str) -> None:
@@ -95,16 +101,17 @@ class History:
         entry = self._entries[-1]
         last = bytes(memoryview(self._body)[entry.start :])
         del self._body[entry.start :]
-        self.weight -= weight_of(last)
-        self.marks -= marks_in(last)
+        self.weight -= len(last) + entry.media
+        self.marks -= entry.marks
         if entry.form == "text":
             content = cast("dict[str, Any]", decode(last))["content"]
             last = _blocks(entry.role, [encode({"type": "text", "text": content})])
             entry.form = "blocks"
         longer = b"%b,%b]}" % (last[:-2], b",".join(k.encoded for k in kept))
         self._body += longer
-        self.weight += weight_of(longer)
-        self.marks += marks_in(longer)
+        entry.media, entry.marks = weight_of(longer) - len(longer), marks_in(longer)
+        self.weight += len(longer) + entry.media
+        self.marks += entry.marks
         entry.hashes += bytes.fromhex(hash_)
         entry.skeletons = _packed([*orjson.loads(entry.skeletons), *(k.skeleton for k in kept)])
         self._chain(hash_)
@@ -117,8 +124,6 @@ class History:
         own, old, body = bytes.fromhex(hash_), self._entries, memoryview(self._body)
         entries: list[_Entry] = []
         pieces: list[bytes | memoryview] = []  # of the new body, to be joined by commas
-        joined: list[bytes] = []
-        left: list[bytes] = []
         place = begin = length = 0  # begin: where the message at `place` begins in the old body
         for start, stop, joining in (*rewrites, Rewrite(len(old), len(old), ())):
             if place < start:
@@ -131,20 +136,16 @@ class History:
                 entries += kept
                 length += end + 1 - begin
                 begin = end + 1
-            for gone in range(start, stop):
-                end = old[gone + 1].start - 1 if gone + 1 < len(old) else len(body)
-                left.append(bytes(body[begin:end]))
-                begin = end + 1
-            for role, form, kepts in joining:
-                encoded = _message(role, form, kepts)
-                entries.append(_Entry(length, role, form, own, _packed([one.skeleton for one in kepts])))
-                joined.append(encoded)
+            begin = old[stop].start if stop < len(old) else len(body) + 1
+            for one in joining:
+                encoded = _message(*one)
+                entries.append(_entry(length, one, encoded, own))
                 pieces.append(encoded)
                 length += len(encoded) + 1
             place = stop
-        self.weight += _weight_of_all(joined) - _weight_of_all(left)
-        self.marks += marks_in(b"".join(joined)) - marks_in(b"".join(left))
         self._entries, self._body = entries, bytearray(b",").join(pieces)
+        self.weight = length - len(entries) + sum([entry.media for entry in entries])
+        self.marks = sum([entry.marks for entry in entries])
         self._rechain()
 
     def _rechain(self) -> None:
@@ -203,10 +204,14 @@ class History:
 
     def weight_from(self, index: int) -> int:
         """What the messages from `index` on weigh."""
-        start = self._entries[index].start
-        if self._body.find(b"base64", start) < 0:
-            return len(self._body) - start
-        return weight_of(bytes(memoryview(self._body)[start:]))
+        entries = self._entries[index:]
+        return len(self._body) - entries[0].start + sum([entry.media for entry in entries])
+
+    def weights(self) -> list[int]:
+        """What each message weighs, in tokens, as the levels of compression weigh it."""
+        entries = self._entries
+        ends = [*(entry.start - 1 for entry in entries[1:]), len(self._body)]
+        return [(end - entry.start + entry.media) // BYTES_PER_TOKEN for entry, end in zip(entries, ends, strict=False)]
 
     def message(self, index: int) -> dict[str, Any]:
         """The message at `index` as a plain API dict, made anew."""
@@ -261,6 +266,12 @@ def _end(entries: Sequence[_Entry], body: bytearray, index: int) -> int:
     return entries[index + 1].start - 1 if index + 1 < len(entries) else len(body)
 
 
+def _entry(start: int, joining: Joining, encoded: bytes, hashes: bytes) -> _Entry:
+    packed = _packed([one.skeleton for one in joining.kept])
+    media, marks = weight_of(encoded) - len(encoded), marks_in(encoded)
+    return _Entry(start, joining.role, joining.form, hashes, packed, media, marks)
+
+
 def _message(role: str, form: str, kept: Sequence[Kept]) -> bytes:
     if form == "text":
         return b'{"role":"%b","content":%b}' % (role.encode(), kept[0].encoded)
@@ -282,8 +293,3 @@ def weight_of(encoded: bytes) -> int:
         for data in _BASE64.finditer(encoded):
             weight += _BASE64_WEIGHT - len(data.group())
     return weight
-
-
-def _weight_of_all(messages: Sequence[bytes]) -> int:
-    whole = b"".join(messages)  # of all at once it is told whether one of them can have a picture
-    return sum(map(weight_of, messages)) if b"base64" in whole else len(whole)

@@ -6,12 +6,12 @@ comes from outside.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from looplatch.audit.protocol import AuditLog, Commitment, KeepsMany
 from looplatch.encoding import encode
 from looplatch.history import Rewrite
-from looplatch.kept import Kept
+from looplatch.kept import Kept, skeleton_of
 from looplatch.machine import Move
 from looplatch.names import Names
 from looplatch.states.event import Event
@@ -22,7 +22,6 @@ from looplatch.states.secrets import Secrets, marker
 from looplatch.states.state import State
 from looplatch.tools import Call, Outcome
 
-_CALLS: Final = frozenset(("tool_use", "server_tool_use", "mcp_tool_use"))
 NOTHING: Mapping[str, Any] = {}
 _AT_ONCE = 32  # contents in which a secret is looked for together
 _NO_SECRETS = Secrets(known=False)
@@ -46,20 +45,29 @@ class Journal:
     def keep(self, block: dict[str, Any]) -> Kept:
         """Encode a content block, put it into the payload store, and describe it."""
         encoded = encode(block)
-        return Kept(encoded, self._skeleton(block, self._put(block, encoded, self._secrets.taken_out_of_block)))
+        made = self._put(block, encoded, self._secrets.taken_out_of_block)
+        return Kept(encoded, skeleton_of(block, made, self.names))
 
     def keep_text(self, text: str) -> Kept:
         """The same for a message whose content is one string."""
         encoded = encode(text)
-        return Kept(encoded, self._skeleton({"type": "text"}, self._put(text, encoded, self._secrets.taken_out)))
+        made = self._put(text, encoded, self._secrets.taken_out)
+        return Kept(encoded, skeleton_of(text, made, self.names))
 
-    def keep_all(self, parts: Sequence[dict[str, Any] | str]) -> list[Kept]:
-        """The same for many of either, in one write where the log can do that."""
-        encoded = [encode(part) for part in parts]
-        return [
-            Kept(data, self._skeleton({"type": "text"} if isinstance(part, str) else part, commitment))
-            for part, data, commitment in zip(parts, encoded, self._put_all(parts, encoded), strict=True)
+    def keep_all(
+        self, parts: Sequence[dict[str, Any] | str], told: Sequence[dict[str, Any] | None] | None = None
+    ) -> list[Kept]:
+        """The same for many of either, in one write where the log can do that.
+
+        told: what records have said of each, where only its content is another one now.
+        """
+        encoded = list(map(encode, parts))
+        made = self._put_all(parts, encoded)
+        skeletons = [
+            skeleton_of(part, one, self.names) if was is None else {**was, "commitment": one.hex, "bytes": one.size}
+            for part, one, was in zip(parts, made, told or [None] * len(parts), strict=True)
         ]
+        return list(map(Kept, encoded, skeletons))
 
     def keep_value(self, value: object) -> Commitment:
         """Put any JSON value into the payload store."""
@@ -68,6 +76,11 @@ class Journal:
     def keep_block(self, block: dict[str, Any]) -> Commitment:
         """Put a content block of the API's into the payload store that joins no message."""
         return self._put(block, encode(block), self._secrets.taken_out_of_block)
+
+    @property
+    def has_redacted(self) -> bool:
+        """Whether secrets were taken out of contents that were kept."""
+        return bool(self._taken)
 
     def without_halves(self, cut: Any, whole: object, commitments: Iterable[str]) -> Any:
         """What was cut out of `whole`, which was kept under `commitments`, without what is left of secrets there.
@@ -124,21 +137,6 @@ class Journal:
 
     def _append(self, kind: Kind, fields: dict[str, Any]) -> Record:
         return self.log.append(kind, self.told(fields) if self._redacted else fields)
-
-    def _skeleton(self, block: dict[str, Any], kept: Commitment) -> dict[str, Any]:
-        kind = self.names.of(str(block.get("type")))
-        skeleton: dict[str, Any] = {"type": kind, "commitment": kept.hex, "bytes": kept.size}
-        if kind == "tool_result":
-            if isinstance(id_ := block.get("tool_use_id"), str):
-                skeleton["tool_use_id"] = self.names.of(id_)
-                skeleton["is_error"] = block.get("is_error") is True
-        elif kind in _CALLS:
-            id_, name = block.get("id"), block.get("name")
-            if isinstance(id_, str) and isinstance(name, str):
-                skeleton |= {"id": self.names.of(id_), "name": self.names.of(name)}
-                if (caller := _caller(block)) is not None:
-                    skeleton["caller"] = self.names.of(caller)
-        return skeleton
 
     # --- the run
 
@@ -338,12 +336,3 @@ class Journal:
 
     def _begin(self, class_: str, fields: dict[str, Any]) -> Record:
         return self._append(Kind.EFFECT_BEGIN, {"effect": self.log.head[0], "class": class_, **fields})
-
-
-def _caller(block: dict[str, Any]) -> str | None:
-    """Who made the call, where that was not the model itself."""
-    match block.get("caller"):
-        case {"type": str(kind)} if kind != "direct":
-            return kind
-        case _:
-            return None

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from looplatch.recovery.compression.collapse import Span, Staged, drain, fresh, next_span, summary_request
+from looplatch.recovery.compression.collapse import Span, Staged, anchored, drain, moved, next_span, summary_request
 from looplatch.recovery.compression.edits import Edit, apply
+from looplatch.recovery.compression.exchanges import outline
 from looplatch.recovery.compression.micro import micro
 from looplatch.recovery.compression.settings import Compression
 from looplatch.recovery.compression.snip import snip
@@ -26,6 +27,10 @@ def stage(messages: list[Message], settings: Compression = SETTINGS) -> list[Sta
     while (span := next_span(messages, settings, staged)) is not None:
         staged.append(Staged(span=span, summary=f"summary {len(staged) + 1}"))
     return staged
+
+
+def found(messages: list[Message], staged: list[Staged]) -> tuple[Staged, ...]:
+    return anchored(messages, outline(messages), staged)
 
 
 def where(staged: list[Staged] | tuple[Staged, ...]) -> list[tuple[int, int]]:
@@ -171,7 +176,7 @@ def test_nothing_is_applied_before_the_thinking_of_a_turn_whose_tools_were_just_
     staged = stage(messages)
     messages += [assistant(thinking("so"), call("toolu_99")), user(result("toolu_99"))]
     assert drain(messages, staged, SETTINGS) == ()
-    assert fresh(messages, staged) == tuple(staged), "but the summaries still hold"
+    assert found(messages, staged) == tuple(staged), "but the summaries still hold"
     edited = apply(messages, drain(messages, staged, attrs.evolve(SETTINGS, thinking="drop_block")))
     assert edited[-2:] == messages[-2:]
 
@@ -182,9 +187,34 @@ def test_nothing_is_applied_before_the_thinking_of_a_turn_whose_tools_were_just_
 def test_a_staged_summary_is_found_where_its_span_has_moved() -> None:
     messages = history(9)
     staged = stage(messages)
-    moved = [user("do it"), user("really"), *messages[7:]]
-    assert where(fresh(moved, staged)) == [(2, 8)]
-    assert fresh(moved, staged)[0].summary == "summary 2"
+    later = [user("do it"), user("really"), *messages[7:]]
+    assert where(found(later, staged)) == [(2, 8)]
+    assert found(later, staged)[0].summary == "summary 2"
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "count", "then"),
+    [
+        (0, 1, 2, [(2, 8), (8, 14)]),
+        (2, 3, 1, [(1, 7), (7, 13)]),
+        (3, 4, 0, [(1, 6), (6, 12)]),
+        (6, 7, 0, [(1, 6), (6, 12)]),
+        (7, 8, 2, [(1, 7), (7, 14)]),
+        (13, 15, 1, [(1, 7), (7, 13)]),
+        (0, 7, 1, [(1, 7)]),
+        (6, 13, 1, []),
+        (2, 5, 1, [(5, 11)]),
+        (0, 15, 1, []),
+    ],
+)
+def test_an_edit_moves_what_is_behind_it_and_ends_the_summaries_of_what_goes(
+    start: int, stop: int, count: int, then: list[tuple[int, int]]
+) -> None:
+    """Two spans of six messages each, behind the prompt: `count` messages stand in the place of some."""
+    staged = stage(history(9))
+    edit = Edit(start=start, stop=stop, messages=(user("new"),) * count)
+    assert where(moved(staged, [edit])) == then
+    assert [one.summary for one in moved(staged, [edit])] == ["summary 1", "summary 2"][2 - len(then) :][: len(then)]
 
 
 def test_a_staged_summary_outlives_what_snip_and_micro_take_out_of_its_span() -> None:
@@ -193,17 +223,17 @@ def test_a_staged_summary_outlives_what_snip_and_micro_take_out_of_its_span() ->
     settings = attrs.evolve(SETTINGS, long_result_tokens=400, micro_frees=0.0)
     messages = apply(messages, snip(messages, settings))
     assert "left out" in str(messages[2])
-    assert where(fresh(messages, staged)) == [(1, 7), (7, 13)]
+    assert where(found(messages, staged)) == [(1, 7), (7, 13)]
     messages = apply(messages, micro(messages, settings, 10_000))
     assert "[cleared: " in str(messages[2])
-    assert where(fresh(messages, staged)) == [(1, 7), (7, 13)]
+    assert where(found(messages, staged)) == [(1, 7), (7, 13)]
 
 
 def test_a_staged_summary_outlives_the_thinking_of_its_span() -> None:
     messages = [user("do it"), assistant(thinking("so"), text("well")), user("on"), *steps(5)]
     staged = stage(messages)
     messages[1] = assistant(text("well"))
-    assert where(fresh(messages, staged)) == where(staged) == [(1, 7)]
+    assert where(found(messages, staged)) == where(staged) == [(1, 7)]
 
 
 def _another_result(messages: list[Message]) -> None:
@@ -236,9 +266,9 @@ def _one_less(messages: list[Message]) -> None:
 def test_a_summary_of_what_has_changed_otherwise_is_stale(change: Callable[[list[Message]], None]) -> None:
     messages = history(6)
     staged = stage(messages)
-    assert where(fresh(messages, staged)) == [(1, 7)]
+    assert where(found(messages, staged)) == [(1, 7)]
     change(messages)
-    assert fresh(messages, staged) == ()
+    assert found(messages, staged) == ()
     assert drain(messages, staged, SETTINGS) == ()
 
 
@@ -247,14 +277,14 @@ def test_a_cache_mark_on_a_message_changes_nothing() -> None:
     staged = stage(messages)
     messages[4]["content"][0]["cache_control"] = {"type": "ephemeral"}
     messages[3]["content"][0]["cache_control"] = {"type": "ephemeral"}
-    assert where(fresh(messages, staged)) == [(1, 7)]
+    assert where(found(messages, staged)) == [(1, 7)]
 
 
 def test_equal_spans_are_told_apart_by_their_places() -> None:
     turn = [assistant("a " * 800), user("b")]
     messages = [user("do it"), *turn * 8]
     staged = stage(messages, attrs.evolve(SETTINGS, span_exchanges=2))
-    assert where(staged) == where(fresh(messages, staged)) == [(1, 5), (5, 9), (9, 13)]
+    assert where(staged) == where(found(messages, staged)) == [(1, 5), (5, 9), (9, 13)]
 
 
 def test_summaries_are_not_written_twice() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from looplatch.recovery.compression.collapse import Staged, drain, fresh, next_span, summary_request
+from looplatch.recovery.compression.collapse import Staged, drain, moved, next_span, summary_request
 from looplatch.recovery.compression.compact import compact, compaction_request
 from looplatch.recovery.compression.edits import Edit, apply
 from looplatch.recovery.compression.micro import micro
@@ -82,7 +82,6 @@ class _Run:
             assert compaction_request(self.history, SETTINGS) == [], "what is left is the latest exchange alone"
 
     def _stage(self) -> None:
-        self._staged = list(fresh(self.history, self._staged))
         span = next_span(self.history, SETTINGS, self._staged)
         if span is not None:
             assert problems(summary_request(self.history, span, self._window // 2)) == []
@@ -97,7 +96,7 @@ class _Run:
         tokens = weigh_all(shorter)
         assert tokens < self.tokens
         self.history, self.tokens = shorter, tokens
-        self._staged = list(fresh(shorter, self._staged))
+        self._staged = list(moved(self._staged, edits))
         self.used.add(level)
         assert self._edits(level) == (), "nothing is done twice"
 

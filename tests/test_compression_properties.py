@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from looplatch.recovery.compression.collapse import Staged, drain, fresh, next_span
+from looplatch.recovery.compression.collapse import Staged, anchored, drain, moved, next_span
 from looplatch.recovery.compression.compact import compact
 from looplatch.recovery.compression.edits import Edit, apply, saving
 from looplatch.recovery.compression.exchanges import outline
@@ -100,8 +100,12 @@ def test_any_sequence_of_levels_holds_while_the_history_grows(rule: ThinkingRule
             after = apply(messages, edits)
             check("collapse" if level == "drain" else level, messages, edits, after, rule)
             assert problems(after, issued) == []
+            found = anchored(after, outline(after), staged)
+            staged = list(moved(staged, edits))
+            assert anchored(after, outline(after), staged) == found, (
+                "no summary is lost by an edit that leaves its span"
+            )
             messages = after
-        staged = list(fresh(messages, staged))
 
 
 def check(level: str, before: list[Message], edits: Sequence[Edit], after: list[Message], rule: ThinkingRule) -> None:

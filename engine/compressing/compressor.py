@@ -1,6 +1,7 @@
 """The compressor: keeps the history under the model's window, one level at a time, and writes down what it did."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 
@@ -10,7 +11,7 @@ from looplatch.compressing.summary import NoSummary
 from looplatch.compressing.summary_writer import KnownSummary, SummaryWriter
 from looplatch.messages import SystemMessage
 from looplatch.next_request import NextRequest
-from looplatch.recovery.compression.collapse import Span, Staged, drain, fresh, next_span
+from looplatch.recovery.compression.collapse import Span, Staged, drain, moved, next_span
 from looplatch.recovery.compression.compact import may_compact
 from looplatch.recovery.compression.edits import LEAST_SAVING, Edit, first_changed, is_worth_it, saving
 from looplatch.recovery.compression.exchanges import outline
@@ -56,6 +57,18 @@ class PastCompression:
     api_refuses: bool = False
 
 
+@attrs.frozen(kw_only=True)
+class _Due:
+    """A summary that the next command asks for: of a span, or else of the conversation.
+
+    messages: the history as it was found, of the records that `sent` names.
+    """
+
+    sent: Mapping[str, Any]
+    messages: Sequence[Message]
+    span: Span | None = None
+
+
 class Compressor:
     """What the history weighs, and what can be done about it; whether that may be done is the table's to say."""
 
@@ -69,7 +82,7 @@ class Compressor:
         self._lightest = min(self._thresholds)  # of the window: below it nothing is due
         self._patience = Patience()
         self._staged: tuple[Staged, ...] = ()
-        self._span: Span | None = None  # the span whose summary is due; None: that of the conversation is
+        self._due: _Due | None = None
 
     def restore(self, past: PastCompression) -> None:
         """Know what an earlier process knew."""
@@ -119,24 +132,25 @@ class Compressor:
             case Step.SNIP:
                 edits, saved = self._snipped(messages, load)
                 if load.is_over and (cut := self._oversized(messages)):
-                    edits, saved = (*edits, *cut), saving(messages, (*edits, *cut))
+                    edits = (*edits, *cut)
+                    saved = self._saving(messages, edits)
                 return self._edited(Level.SNIP, messages, edits, saved=saved)
             case Step.MICRO:
                 window = self.gauge.in_weights(load.window)
                 return self._edited(Level.MICRO, messages, micro(messages, self._settings, window))
             case Step.STAGE:
-                self._span = self._next_span(messages, load)
-                return None if self._span is None else self._due(Level.COLLAPSE)
+                span = self._next_span(messages, load)
+                return None if span is None else self._is_due(Level.COLLAPSE, messages, span)
             case Step.COLLAPSE:
                 edits, saved = self._collapsed(messages, load)
                 return self._edited(Level.COLLAPSE, messages, edits, saved=saved)
             case Step.COMPACT:
-                self._span = None
-                return self._due(Level.COMPACT) if self._may_compact(messages) else None
+                return self._is_due(Level.COMPACT, messages) if self._may_compact(messages) else None
             case Step.NEWEST:
                 return self._edited(Level.SNIP, messages, self._squeezed(messages, load))
 
-    def _due(self, level: Level) -> Event:
+    def _is_due(self, level: Level, messages: Sequence[Message], span: Span | None = None) -> Event:
+        self._due = _Due(sent=self._at.history.sent, messages=messages, span=span)
         return on.SummaryDue(level=level, breaker_cooled=self.cooled)
 
     # --- the levels that need no model
@@ -147,13 +161,13 @@ class Compressor:
         if not settings.due(Level.SNIP, load.tokens, load.window):
             return (), 0
         edits = snip(messages, settings, is_read=self._at.plan.toolbox.is_read)
-        saved = saving(messages, edits)
+        saved = self._saving(messages, edits)
         return ((), 0) if snip_waits(settings, load, self.gauge.in_tokens(saved)) else (edits, saved)
 
     def _collapsed(self, messages: Sequence[Message], load: Load) -> tuple[tuple[Edit, ...], int]:
         """The edits that apply the staged summaries, where they do not wait for more of them, and what they save."""
         edits = drain(messages, self._staged, self._settings)
-        saved = saving(messages, edits)
+        saved = self._saving(messages, edits)
         waits = collapse_waits(self._settings, load.window, self.gauge.in_tokens(saved))
         return ((), 0) if waits else (edits, saved)
 
@@ -185,7 +199,7 @@ class Compressor:
     def _next_span(self, messages: Sequence[Message], load: Load) -> Span | None:
         """The next span to be summarised, as long as the summaries that are staged would not free enough."""
         settings, gauge = self._settings, self.gauge
-        freed = gauge.in_tokens(saving(messages, drain(messages, self._staged, settings)))
+        freed = gauge.in_tokens(self._saving(messages, drain(messages, self._staged, settings)))
         if not settings.staging_due(load.tokens - freed, load.window):
             return None
         sized = span_settings(settings, len(outline(messages).exchanges), gauge.tokens(), load.window)
@@ -193,10 +207,11 @@ class Compressor:
 
     async def write(self, context: Context) -> Event:
         """Have the summary written that is due, and use it."""
-        messages, span = self._at.history.messages(), self._span
+        due, self._due, history = self._due, None, self._at.history
+        messages = due.messages if due is not None and due.sent == history.sent else history.messages()
         try:
-            if span is not None:
-                return await self._stage(messages, span)
+            if due is not None and due.span is not None:
+                return await self._stage(messages, due.span)
             edits, spent = await self._writer.of_conversation(context, messages)
         except NoSummary as error:
             return self._writer.failed(error)
@@ -283,8 +298,13 @@ class Compressor:
         messages = self._at.history.messages()
         if edits := all_thinking_dropped(messages):
             rewrite(self._at, "dropping thinking", messages, edits)
+            self._staged = moved(self._staged, edits)
 
     # --- both
+
+    def _saving(self, messages: Sequence[Message], edits: Sequence[Edit]) -> int:
+        """What the edits save, in tokens as the levels weigh them; `messages` are those of the history as it is."""
+        return saving(messages, edits, self._at.history.weights())
 
     def _edited(
         self,
@@ -310,13 +330,13 @@ class Compressor:
 
         saved: what the edits save, where that is known.
         """
-        if (saving(messages, edits) if saved is None else saved) < LEAST_SAVING:
+        if (self._saving(messages, edits) if saved is None else saved) < LEAST_SAVING:
             return None
         tokens = self.gauge.tokens()
         lost = min(tokens, self.gauge.in_tokens(self._at.history.weight_from(first_changed(edits)) // BYTES_PER_TOKEN))
-        edited = rewrite(self._at, f"the level {level}", messages, edits)
+        rewrite(self._at, f"the level {level}", messages, edits)
         self._patience = self._patience.renewed()
-        self._staged = fresh(edited, self._staged)
+        self._staged = moved(self._staged, edits)
         self._at.outbox.push(
             SystemMessage(
                 subtype="compact_boundary",

@@ -9,7 +9,7 @@ from looplatch.encoding import encode
 from looplatch.history import History, Joining, Rewrite
 from looplatch.journal import Journal
 from looplatch.kept import Kept
-from looplatch.recovery.compression.edits import Edit, apply, in_order
+from looplatch.recovery.compression.edits import Edit, in_order
 from looplatch.recovery.compression.revising import edit_problems
 from looplatch.recovery.weights import Message
 from looplatch.states.errors import LooplatchError
@@ -28,13 +28,13 @@ class InvalidCompression(LooplatchError):
         self.problems = tuple(problems)
 
 
-def rewrite(at: Workplace, what: str, messages: Sequence[Message], edits: Sequence[Edit]) -> list[Message]:
+def rewrite(at: Workplace, what: str, messages: Sequence[Message], edits: Sequence[Edit]) -> None:
     """Change the history by `edits`, which count in `messages`, and write all of it down as one record.
 
-    Returns the messages as they are then. Raises InvalidCompression, and changes nothing, where the API would refuse
-    what comes of it; `what` made the edits.
+    Raises InvalidCompression, and changes nothing, where the API would refuse what comes of it; `what` made the edits.
     """
-    edits = [_without_halves(at, messages, edit) for edit in edits]
+    if at.journal.has_redacted:
+        edits = [_without_halves(at, messages, edit) for edit in edits]
     if problems := list(edit_problems(messages, edits)):
         raise InvalidCompression(what, problems)
     ordered = in_order(edits)
@@ -43,7 +43,6 @@ def rewrite(at: Workplace, what: str, messages: Sequence[Message], edits: Sequen
         Rewrite(edit.start, edit.stop, [_joining(message, kept) for message in edit.messages]) for edit in ordered
     ]
     at.history.rewrite(rewrites, at.journal.edits(rewrites).hash)
-    return apply(messages, ordered)
 
 
 def _without_halves(at: Workplace, messages: Sequence[Message], edit: Edit) -> Edit:
@@ -55,19 +54,39 @@ def _without_halves(at: Workplace, messages: Sequence[Message], edit: Edit) -> E
 
 
 def _kept(journal: Journal, history: History, messages: Sequence[Message], edits: Sequence[Edit]) -> dict[int, Kept]:
-    """All parts of the new messages, by who they are: the very same objects as before keep the commitment they have."""
-    parts: dict[int, Part] = {id(part): part for edit in edits for message in edit.messages for part in _parts(message)}
+    """All parts of the new messages, by who they are: the very same objects as before keep the commitment they have.
+
+    Of a result that has got another content, the record says what it said before, but for that.
+    """
     kept: dict[int, Kept] = {}
+    new: dict[int, Part] = {}
+    told: dict[int, dict[str, Any]] = {}  # of those that are new
     for edit in edits:
+        parts = {id(part): part for message in edit.messages for part in _parts(message)}
         for place in range(edit.start, edit.stop):
             old = _parts(messages[place])
-            if not parts.keys().isdisjoint(map(id, old)):
+            if edit.is_of_one and len(parts) == len(old):
+                for (own, part), was, skeleton in zip(parts.items(), old, history.skeletons(place), strict=True):
+                    if part is was:
+                        kept[own] = Kept(encode(part), skeleton)
+                    elif _answers_as_before(was, part):
+                        told[own] = skeleton
+            elif not parts.keys().isdisjoint(map(id, old)):
                 for part, skeleton in zip(old, history.skeletons(place), strict=True):
                     if id(part) in parts:
                         kept[id(part)] = Kept(encode(part), skeleton)
-    new = [part for own, part in parts.items() if own not in kept]
-    kept.update(zip(map(id, new), journal.keep_all(new), strict=True))
+        new.update(parts)
+    for own in kept:
+        new.pop(own, None)
+    kept.update(zip(new, journal.keep_all(list(new.values()), list(map(told.get, new))), strict=True))
     return kept
+
+
+def _answers_as_before(was: Part, now: Part) -> bool:
+    """Whether a result is told of as another one was, but for its content."""
+    if isinstance(was, str) or isinstance(now, str) or not was["type"] == "tool_result" == now["type"]:
+        return False
+    return was["tool_use_id"] == now["tool_use_id"] and was.get("is_error") is now.get("is_error")
 
 
 def _joining(message: Message, kept: dict[int, Kept]) -> Joining:

@@ -71,11 +71,12 @@ class SummaryWriter:
         Raises NoSummary. Where the API's own compaction is wanted and refused, the model writes the summary.
         """
         at, settings, spent = self._at, self._settings, dict.fromkeys(TOTALS, 0)
+        weights = at.history.weights()
         match self._take_known(Level.COMPACT):
             case Summary() as known:
-                return compact(messages, known.text, settings), known.spent
+                return compact(messages, known.text, settings, weights), known.spent
             case Compaction() as known:
-                return compact_signed(messages, known.block, settings), known.spent
+                return compact_signed(messages, known.block, settings, weights), known.spent
             case None:
                 pass
         if self._api_compacts:
@@ -86,13 +87,13 @@ class SummaryWriter:
                 spent = error.spent
                 self._api_compacts = self._trouble(error) is not TroubleKind.FATAL  # it would refuse it again
             else:
-                return compact_signed(messages, made.block, settings), made.spent
+                return compact_signed(messages, made.block, settings, weights), made.spent
         room, output = self._room()
         try:
             summary = await write_summary(at, compaction_request(messages, settings, room), Level.COMPACT, output)
         except NoSummary as error:
             raise NoSummary(error.failure, _sum(spent, error.spent)) from error
-        return compact(messages, summary.text, settings), _sum(spent, summary.spent)
+        return compact(messages, summary.text, settings, weights), _sum(spent, summary.spent)
 
     def _take_known(self, level: Level) -> Summary | Compaction | None:
         """What an earlier process had written of this very history; it is used once."""

@@ -2,12 +2,12 @@
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import attrs
 
-from looplatch.recovery.compression.edits import Edit, lowering
+from looplatch.recovery.compression.edits import Edit, in_order, lowering
 from looplatch.recovery.compression.exchanges import THINKING, Exchange, Outline, blocks_of, outline, said
 from looplatch.recovery.compression.markers import SAID_MEANWHILE, SPAN_OPENING, is_cut
 from looplatch.recovery.compression.prompts import SPAN_PROMPT, summary_prompt
@@ -60,7 +60,7 @@ def next_span(
     """
     parts = outline(messages)
     floor = editable_from(messages, parts, settings)
-    covered = {place for one in _anchored(messages, parts, staged) for place in range(one.span.start, one.span.stop)}
+    covered = {place for one in anchored(messages, parts, staged) for place in range(one.span.start, one.span.stop)}
     run: list[Exchange] = []
     weight = 0
     for exchange in parts.before_newest(settings.keep_exchanges):
@@ -89,20 +89,49 @@ def summary_request(messages: Sequence[Message], span: Span, budget_tokens: int 
     return summary_prompt(SPAN_PROMPT, messages[span.start : span.stop], budget_tokens)
 
 
-def fresh(messages: Sequence[Message], staged: Sequence[Staged]) -> tuple[Staged, ...]:
+def moved(staged: Sequence[Staged], edits: Iterable[Edit]) -> tuple[Staged, ...]:
+    """The staged summaries whose spans the edits have left standing, at the places where those stand then.
+
+    Whether they still tell what is in the history is looked at when they are applied.
+    """
+    ordered = [edit for edit in in_order(edits) if not edit.is_of_one]  # the others move nothing
+    return tuple(one for before in staged if (one := _moved(before, ordered)) is not None)
+
+
+def _moved(staged: Staged, edits: Sequence[Edit]) -> Staged | None:
+    start, stop = staged.span.start, staged.span.stop
+    before = within = 0  # how many messages fewer
+    for edit in edits:
+        gone = edit.stop - edit.start
+        if edit.stop <= start:
+            before += gone - len(edit.messages)
+        elif edit.start < stop:
+            if gone != 1:
+                return None
+            within += gone - len(edit.messages)
+    if not before and not within:
+        return staged
+    return attrs.evolve(staged, span=attrs.evolve(staged.span, start=start - before, stop=stop - before - within))
+
+
+def anchored(messages: Sequence[Message], parts: Outline, staged: Sequence[Staged]) -> tuple[Staged, ...]:
     """The staged summaries that still tell what the history holds, at the places where it now stands.
 
     What has changed otherwise than by compression is left out: its summary must not be applied.
     """
-    return _anchored(messages, outline(messages), staged) if staged else ()
-
-
-def _anchored(messages: Sequence[Message], parts: Outline, staged: Sequence[Staged]) -> tuple[Staged, ...]:
     exchanges = parts.exchanges
-    places: dict[tuple[str, ...], list[int]] = {}
-    for place, exchange in enumerate(exchanges):
-        places.setdefault(_calls(messages[exchange.start : exchange.stop]), []).append(place)
+    starts = {exchange.start: place for place, exchange in enumerate(exchanges)}
+    places: dict[tuple[str, ...], list[int]] = {}  # by calls
     states: dict[int, _State] = {}
+
+    def candidates(span: Span) -> Iterator[int]:
+        """Where the span may be: where it was, and wherever its calls are."""
+        if span.start in starts:
+            yield starts[span.start]
+        if not places:
+            for place, exchange in enumerate(exchanges):
+                places.setdefault(_calls(messages[exchange.start : exchange.stop]), []).append(place)
+        yield from places.get(span.keys[0].calls, ())
 
     def holds(place: int, key: Key) -> bool:
         state = states.get(place)
@@ -117,7 +146,7 @@ def _anchored(messages: Sequence[Message], parts: Outline, staged: Sequence[Stag
     taken: set[int] = set()
     for one in staged:
         keys = one.span.keys
-        for first in places.get(keys[0].calls, ()):
+        for first in candidates(one.span):
             run = range(first, first + len(keys))
             if run.stop <= len(exchanges) and taken.isdisjoint(run) and all(map(holds, run, keys)):
                 taken.update(run)
@@ -147,10 +176,10 @@ def drain(
     ]
     applicable = [
         one
-        for one in _anchored(messages, parts, staged)
+        for one in anchored(messages, parts, staged)
         if one.summary.strip() and bisect_left(barred, one.span.start) == bisect_left(barred, one.span.stop)
     ]
-    edits, _ = lowering(messages, [_edit(messages, group) for group in _groups(applicable)])
+    edits = lowering(messages, [_edit(messages, group) for group in _groups(applicable)])
     return with_thinking_dropped(messages, parts, edits, settings)
 
 

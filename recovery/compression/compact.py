@@ -7,7 +7,7 @@ from typing import Any, Final
 import attrs
 
 from looplatch.recovery.compression.cutting import cut_content
-from looplatch.recovery.compression.edits import Edit, lowering
+from looplatch.recovery.compression.edits import Edit, Weights, lowering
 from looplatch.recovery.compression.exchanges import Exchange, Outline, blocks_of, outline, said
 from looplatch.recovery.compression.markers import CONVERSATION_OPENING, QUOTE_OPENING, is_summary
 from looplatch.recovery.compression.prompts import CONVERSATION_PROMPT, summary_prompt
@@ -35,7 +35,9 @@ def compaction_request(
     return [] if plan is None else summary_prompt(CONVERSATION_PROMPT, messages[: plan.start], budget_tokens)
 
 
-def compact(messages: Sequence[Message], summary: str, settings: Compression) -> tuple[Edit, ...]:
+def compact(
+    messages: Sequence[Message], summary: str, settings: Compression, weights: Weights = None
+) -> tuple[Edit, ...]:
     """The edit that puts one user message, with the first prompt and the summary, before the latest exchange.
 
     That exchange and a pending answer stay as they are. Where the exchange holds thinking that the API wants back as
@@ -51,8 +53,7 @@ def compact(messages: Sequence[Message], summary: str, settings: Compression) ->
     systems = [message for message in messages[: plan.stop] if message["role"] == "system"]
     behind = [message for message in plan.behind if message["role"] != "system"]
     new: tuple[Message, ...] = ({"role": "user", "content": head}, *systems, *behind)
-    edits, _ = lowering(messages, (Edit(start=0, stop=plan.stop, messages=new),))
-    return edits
+    return lowering(messages, (Edit(start=0, stop=plan.stop, messages=new),), weights)
 
 
 def compacted_messages(messages: Sequence[Message], settings: Compression) -> Sequence[Message]:
@@ -61,7 +62,9 @@ def compacted_messages(messages: Sequence[Message], settings: Compression) -> Se
     return () if plan is None else messages[: plan.start]
 
 
-def compact_signed(messages: Sequence[Message], block: Mapping[str, Any], settings: Compression) -> tuple[Edit, ...]:
+def compact_signed(
+    messages: Sequence[Message], block: Mapping[str, Any], settings: Compression, weights: Weights = None
+) -> tuple[Edit, ...]:
     """The edit that puts the API's signed block before the latest exchange, as `compact` does with a summary.
 
     The block is the conversation's first, as the API wants it, and says all that the messages before it said.
@@ -74,8 +77,7 @@ def compact_signed(messages: Sequence[Message], block: Mapping[str, Any], settin
         head.append({"role": "user", "content": _quote(messages[plan.quoted.start : plan.quoted.stop])})
     behind = [message for message in plan.behind if message["role"] != "system"]
     systems = [message for message in messages[plan.start : plan.stop] if message["role"] == "system"]
-    edits, _ = lowering(messages, (Edit(start=0, stop=plan.stop, messages=(*head, *systems, *behind)),))
-    return edits
+    return lowering(messages, (Edit(start=0, stop=plan.stop, messages=(*head, *systems, *behind)),), weights)
 
 
 @attrs.frozen(kw_only=True)

@@ -5,9 +5,12 @@ from typing import Final, TypeVar
 
 import attrs
 
-from looplatch.recovery.weights import Message, weigh, weigh_all
+from looplatch.recovery.weights import Message, weigh_all
 
 T = TypeVar("T")
+
+Weights = Sequence[int] | None
+"""What `weigh` says of each message, where that is known; None: it is asked."""
 
 LEAST_SAVING: Final = 16  # tokens below which no edit is worth the prompt cache behind it
 
@@ -19,6 +22,11 @@ class Edit:
     start: int
     stop: int
     messages: tuple[Message, ...]
+
+    @property
+    def is_of_one(self) -> bool:
+        """Whether one message takes the place of one."""
+        return self.stop - self.start == 1 == len(self.messages)
 
 
 def apply(messages: Sequence[Message], edits: Iterable[Edit]) -> list[Message]:
@@ -56,29 +64,22 @@ def first_changed(edits: Sequence[Edit]) -> int:
     return min(edit.start for edit in edits)
 
 
-def saving(messages: Sequence[Message], edits: Iterable[Edit]) -> int:
+def saving(messages: Sequence[Message], edits: Iterable[Edit], weights: Weights = None) -> int:
     """How many tokens the edits save together; below 0 where they make the history longer."""
-    return sum(_gain(messages, edit) for edit in edits)
+    return sum(_gain(messages, edit, weights) for edit in edits)
 
 
-def is_worth_it(messages: Sequence[Message], edits: Iterable[Edit]) -> bool:
+def is_worth_it(messages: Sequence[Message], edits: Iterable[Edit], weights: Weights = None) -> bool:
     """Whether the edits save enough to give up the prompt cache behind them. What saves less shortens nothing."""
-    return saving(messages, edits) >= LEAST_SAVING
+    return saving(messages, edits, weights) >= LEAST_SAVING
 
 
-def lowering(messages: Sequence[Message], edits: Iterable[Edit]) -> tuple[tuple[Edit, ...], int]:
-    """The edits among these that make the history shorter, each by itself; and how many tokens they save together."""
-    kept: list[Edit] = []
-    saved = 0
-    for edit in edits:
-        gain = _gain(messages, edit)
-        if gain > 0:
-            kept.append(edit)
-            saved += gain
-    return tuple(kept), saved
+def lowering(messages: Sequence[Message], edits: Iterable[Edit], weights: Weights = None) -> tuple[Edit, ...]:
+    """The edits among these that make the history shorter, each by itself."""
+    return tuple(edit for edit in edits if _gain(messages, edit, weights) > 0)
 
 
-def _gain(messages: Sequence[Message], edit: Edit) -> int:
-    if edit.stop - edit.start == 1 == len(edit.messages):
-        return weigh(messages[edit.start]) - weigh(edit.messages[0])
-    return weigh_all(messages[edit.start : edit.stop]) - weigh_all(edit.messages)
+def _gain(messages: Sequence[Message], edit: Edit, weights: Weights) -> int:
+    if weights is None:
+        return weigh_all(messages[edit.start : edit.stop]) - weigh_all(edit.messages)
+    return sum(weights[edit.start : edit.stop]) - weigh_all(edit.messages)

@@ -1,7 +1,7 @@
 """Which messages of a history belong together, so that an edit leaves calls and results whole."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import attrs
 
@@ -10,9 +10,12 @@ from looplatch.recovery.weights import Message
 
 THINKING: Final = ("thinking", "redacted_thinking")
 
+_COMPACTION: Final = "compaction"
+_THOUGHTS: Final = frozenset(THINKING)
+_TELLING: Final = _THOUGHTS.union(SERVER_CALLS, (_COMPACTION,))  # blocks by which messages belong together
 
-@attrs.frozen(kw_only=True)
-class Exchange:
+
+class Exchange(NamedTuple):
     """An answer of the model and what the user's side says to it: `messages[start:stop]`.
 
     It begins with the assistant's messages, of which the API makes one turn; the user's follow from `answer` on. Where
@@ -71,16 +74,19 @@ def outline(messages: Sequence[Message]) -> Outline:
                 start, plain = place, True
             elif answer is not None:
                 if not waiting:
-                    exchanges.append(Exchange(start=start, answer=answer, stop=place, plain=plain))
+                    exchanges.append(Exchange(start, answer, place, plain))
                     start, plain = place, True
                 answer = None
-            blocks = blocks_of(message)
-            kinds = {block["type"] for block in blocks}
-            if waiting or not kinds.isdisjoint(SERVER_CALLS):
-                _follow_answer(waiting, blocks)
-            if not kinds.isdisjoint(THINKING):
+            blocks = message["content"]
+            if isinstance(blocks, str):
+                continue
+            kinds = [kind for block in blocks if (kind := block["type"]) in _TELLING]
+            if not kinds and not waiting:
+                continue
+            _follow_answer(waiting, blocks)
+            if not _THOUGHTS.isdisjoint(kinds):
                 thoughts.append(place)
-            if "compaction" in kinds:
+            if _COMPACTION in kinds:
                 compacted = place + 1
         elif role == "user":
             if start is not None and answer is None:

@@ -47,7 +47,7 @@ def fit_newest(
         new, cut = cut[: len(old)], cut[len(old) :]
         if any(now is not was for now, was in zip(new, old, strict=True)):
             edits.append(Edit(start=place, stop=place + 1, messages=({**messages[place], "content": new},)))
-    return lowering(messages, edits)[0]
+    return lowering(messages, edits)
 
 
 def newest_results(messages: Sequence[Message]) -> tuple[int, ...]:

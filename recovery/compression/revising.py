@@ -22,7 +22,7 @@ def edit_problems(messages: Sequence[Message], edits: Sequence[Edit]) -> Iterato
 
 def _keeps_order(messages: Sequence[Message], edit: Edit) -> bool:
     """Whether an edit leaves one message in its place that by itself is as good as the old one."""
-    if edit.stop - edit.start != 1 or len(edit.messages) != 1:
+    if not edit.is_of_one:
         return False
     [new] = edit.messages
     old = messages[edit.start]
@@ -32,7 +32,12 @@ def _keeps_order(messages: Sequence[Message], edit: Edit) -> bool:
         return False
     if old["role"] == "assistant":
         return _only_stops_thinking(was, now)
-    return len(was) == len(now) and all(a is b or _is_refilled(a, b) for a, b in zip(was, now, strict=True))
+    if len(was) != len(now):
+        return False
+    for before, after in zip(was, now, strict=True):
+        if before is not after and not _is_refilled(before, after):
+            return False
+    return True
 
 
 def _only_stops_thinking(was: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> bool:
