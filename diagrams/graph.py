@@ -13,7 +13,7 @@ from looplatch.diagrams.outside import shown
 from looplatch.diagrams.overlay import UNMARKED, Mark, Overlay, Tone
 from looplatch.states.reasons import Continue, Strategy, Terminal
 from looplatch.states.state import WORKING, State
-from looplatch.states.transition import Table, Transition
+from looplatch.states.transition import Table, Transition, check_is_table
 
 NAME = 80  # characters of a guard's name that are shown
 SHARED = 3  # sources from which on a row is drawn once for all of them
@@ -172,7 +172,8 @@ class Graph:
 
 
 def graph_of(table: Table, overlay: Overlay | None = None, *, fold: bool = False) -> Graph:
-    """The graph of `table`, with `overlay` laid over it."""
+    """The graph of `table`, with `overlay` laid over it. Raises UsageError where `table` is none."""
+    check_is_table(table)
     leaving = {source for row in table.rows for source in row.sources}
     final = [state for state in table.states if table.is_final(state) and state not in leaving]
     open_states = [state for state in LOOP_ORDER if state in table.states and state not in final]

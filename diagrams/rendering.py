@@ -1,7 +1,7 @@
 """The library calls: a table, and what is laid over it, in the format asked for."""
 
 from collections.abc import Iterable
-from typing import Final, Literal, get_args, overload
+from typing import Any, Final, Literal, cast, get_args, overload
 
 from looplatch.diagrams.dot import dot
 from looplatch.diagrams.graph import Graph, graph_of
@@ -16,8 +16,9 @@ from looplatch.diagrams.timeline import timeline_svg
 from looplatch.diagrams.viewer import page
 from looplatch.diagrams.walk import Walk, together, walk_of
 from looplatch.states.errors import UsageError
+from looplatch.states.given import check_kind, check_switch
 from looplatch.states.table import TABLE
-from looplatch.states.transition import Table
+from looplatch.states.transition import Table, check_is_table
 
 TextFormat = Literal["mermaid", "dot", "svg", "text", "html"]
 Format = Literal["mermaid", "dot", "svg", "png", "text", "html"]
@@ -77,6 +78,8 @@ def render(
     none, that is missing, or that ran on another table, and where the packages of the extra are missing.
     """
     check_format(format, kind)
+    check_switch("fold", fold)
+    check_is_table(table)
     if kind == "sequence":
         run = _given(log_or_run, kind)
         return sequence_mermaid(run) if format == "mermaid" else _painted(sequence_svg(run), format)
@@ -126,6 +129,10 @@ def diff(
     names: what the legend calls them. The rest, and what is raised, is as in `render`.
     """
     check_format(format)
+    check_switch("fold", fold)
+    given: Any = names
+    if not isinstance(given, list | tuple) or [type(name) for name in cast("list[object]", given)] != [str, str]:
+        raise UsageError("names", f"{given!r:.200} is not allowed", "Give two texts: names=('before', 'after')")
     overlay = Overlay(kind=Kind.DIFF, walks=(walk_of(a, table), walk_of(b, table)), names=names)
     return _drawn(graph_of(table, overlay, fold=fold), format)
 
@@ -151,6 +158,8 @@ def coverage(
     The rest, and what is raised, is as in `render`.
     """
     check_format(format)
+    check_switch("fold", fold)
+    check_kind("logs", logs, Iterable, "Give a list of logs, runs or lists of records")
     walks = [log if isinstance(log, Walk) else walk_of(log, table) for log in logs]
     overlay = Overlay(kind=Kind.COVERAGE, walks=(together(walks),), runs=len(walks))
     return _drawn(graph_of(table, overlay, fold=fold), format)
@@ -164,7 +173,7 @@ def way(log_or_run: object, *, table: Table = TABLE) -> str:
 
 def check_format(format: str, kind: str = "machine") -> None:  # noqa: A002 - as the argument it checks
     """Raise UsageError where `kind` is no picture, or is not drawn as `format`."""
-    if kind not in PICTURES:
+    if not isinstance(kind, str) or kind not in PICTURES:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("kind", f"{kind!r} is not known", f"Take one of {', '.join(PICTURES)}")
     if format not in FORMATS:
         raise UsageError("format", f"{format!r} is not known", f"Take one of {', '.join(PICTURES[kind])}")

@@ -1,7 +1,7 @@
 """What a run walked: how often each row of the table, from which state, how long that took, and where it ended."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 import attrs
@@ -10,7 +10,7 @@ from looplatch.diagrams.elapsed import Elapsed, Fields
 from looplatch.states.errors import UsageError
 from looplatch.states.record import Kind
 from looplatch.states.state import State
-from looplatch.states.transition import Table
+from looplatch.states.transition import Table, check_is_table
 
 Step = tuple[int, State]
 
@@ -55,6 +55,7 @@ def walk_of(source: object, table: Table) -> Walk:
     Raises UsageError where `source` is none of these, or holds a move that `table` does not have though no other table
     judged it.
     """
+    check_is_table(table)
     steps: Counter[Step] = Counter()
     times: Counter[Step] = Counter()
     visits: Counter[State] = Counter({table.initial: 1})
@@ -122,12 +123,20 @@ def records_of(source: object) -> Iterable[Fields]:
     if log is not None:
         return records_of(log)
     if isinstance(source, Iterable) and not isinstance(source, str | bytes | dict):
-        return cast("Iterable[Fields]", source)
+        return _records(cast("Iterable[object]", source))
     raise UsageError(
         "log_or_run",
         f"{kind} is neither a log nor a run nor a list of records",
         "Read a file with looplatch.read(path) first",
     )
+
+
+def _records(listed: Iterable[object]) -> Iterator[Fields]:
+    for place, record in enumerate(listed):
+        if not callable(getattr(record, "get", None)):
+            problem = f"what stands at {place} of the list is no record: {record!r:.200}"
+            raise UsageError("log_or_run", problem, "Give the records of one log, or of one run")
+        yield cast("Fields", record)
 
 
 class _Rows:

@@ -9,6 +9,7 @@ from looplatch.recovery.resume.past import PastApproval
 from looplatch.recovery.resume.snapshot import Snapshot
 from looplatch.recovery.waiting import waiting
 from looplatch.states.errors import UsageError
+from looplatch.states.given import check_kind
 
 Approval = Allow | Deny
 
@@ -26,6 +27,7 @@ def new_approvals(approvals: Mapping[str, Approval], snapshot: Snapshot) -> Appr
 
     Raises UsageError for what is no decision, for a call that is not awaited, and for one that was decided otherwise.
     """
+    check_kind("approvals", approvals, Mapping, "Give decisions by the ids of calls: {'toolu_...': Allow()}")
     shown = waiting(snapshot.awaited, snapshot.nested_awaited)
     own: dict[str, Approval] = {}
     nested: dict[str, dict[str, Approval]] = {}

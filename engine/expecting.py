@@ -29,7 +29,7 @@ class Checkpoint:
     @classmethod
     def read(cls, text: str) -> "Checkpoint":
         """The checkpoint that `text` spells. Raises UsageError where it spells none."""
-        found = _FORM(text)
+        found = _FORM(text) if isinstance(text, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
         if found is None:
             raise UsageError("expect", f"{text!r:.100} is no checkpoint", "Give COUNT:HASH, as run.checkpoint() does")
         return cls(int(found[1]), found[2], found[3])

@@ -8,6 +8,7 @@ import attrs
 
 from looplatch.encoding import EncodeError, encode
 from looplatch.states.errors import UsageError
+from looplatch.states.given import check_function, is_switch
 from looplatch.states.record import Record
 
 
@@ -65,7 +66,7 @@ class Deny:
     """
 
     message: str = attrs.field(validator=_is_text)
-    interrupt: bool = False
+    interrupt: bool = attrs.field(default=False, validator=is_switch)
 
 
 @attrs.frozen
@@ -159,8 +160,7 @@ def _functions(hooks: object) -> tuple[StopHook, ...]:
         raise UsageError("Hooks.stop", f"{hooks!r:.200} is no list of functions", mend)
     listed = tuple(cast("Iterable[StopHook]", hooks))
     for hook in listed:
-        if not callable(hook):
-            raise UsageError("Hooks.stop", f"{hook!r:.200} is no function", mend)
+        check_function("Hooks.stop", hook, mend)
     return listed
 
 
@@ -193,8 +193,8 @@ class Hooks:
     def __attrs_post_init__(self) -> None:
         for name in ("before_tool", "after_tool", "after_tools", "after_response", "on_transition"):
             hook = getattr(self, name)
-            if hook is not None and not callable(hook):
-                raise UsageError(f"Hooks.{name}", f"{hook!r:.200} is no function", "Give a function")
+            if hook is not None:
+                check_function(f"Hooks.{name}", hook, "Give a function")
         moved = self.on_transition
         if inspect.iscoroutinefunction(moved) or inspect.iscoroutinefunction(getattr(moved, "__call__", None)):  # noqa: B004
             what = f"{hook_name(moved)} is async, and nobody would await it"

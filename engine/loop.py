@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, Final, get_args
 
 from looplatch.agents.tool import agent_tool
 from looplatch.audit import AuditLog, Log, read
@@ -18,6 +18,7 @@ from looplatch.hooks import Allow, Deny, Hooks
 from looplatch.model import SdkClient, default_client
 from looplatch.model.sdk import AsyncClient, check_client
 from looplatch.opening import Opening, checked_messages, new_run_id
+from looplatch.paths import path_of
 from looplatch.plan import Plan
 from looplatch.playback import Playback
 from looplatch.playback.player import play_again
@@ -32,11 +33,14 @@ from looplatch.resuming.reading import read_resumption
 from looplatch.rules import Rule
 from looplatch.run import Run
 from looplatch.states.errors import UsageError
+from looplatch.states.given import check_count, check_function, check_kind, check_methods, check_switch
 from looplatch.states.limits import Limits
 from looplatch.states.secrets import SECRETS, Secrets
 from looplatch.states.state import WORKING, State
 from looplatch.tools import Tool, Toolbox, offered
 from looplatch.workplace import Pauses
+
+_CLOCK: Final = ("now_ns", "monotonic_ns", "sleep", "call_later")  # its methods
 
 
 class Loop:
@@ -104,26 +108,34 @@ class Loop:
     ) -> None:
         if not isinstance(model, str) or not model.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("model", f"{model!r} is no model's name", "Give a name, such as 'claude-sonnet-5'")
-        _check_count("max_tokens", max_tokens)
+        check_count("max_tokens", max_tokens)
         if window is not None:
-            _check_count("window", window)
+            check_count("window", window)
         if segment_bytes is not None:
-            _check_count("segment_bytes", segment_bytes, SMALLEST)
+            check_count("segment_bytes", segment_bytes, SMALLEST)
         if payloads not in get_args(Payloads):
             raise UsageError("payloads", f"{payloads!r} is not known", "Use 'keep' or 'digest'")
         if durability not in get_args(Durability):
             raise UsageError("durability", f"{durability!r} is not known", "Use 'none', 'group' or 'barrier'")
-        _check_kind("fallback_model", fallback_model, str | None, "Give the name of a model")
+        check_kind("fallback_model", fallback_model, str | None, "Give the name of a model")
         if fallback_model is not None and (not fallback_model.strip() or fallback_model == model):
             raise UsageError("fallback_model", f"{fallback_model!r} is no other model", "Give the name of another one")
-        _check_kind("secrets", secrets, Secrets | None, "Give looplatch.audit.Secrets(...), or None")
+        check_kind("secrets", secrets, Secrets | None, "Give looplatch.audit.Secrets(...), or None")
         for name, told in (("model", model), ("fallback_model", fallback_model)):
             if secrets is not None and told is not None and (kinds := secrets.taken_out(told)[1]):
                 raise UsageError(name, f"it looks like a secret ({', '.join(kinds)})", "Give the name of a model")
-        _check_kind("limits", limits, Limits | None, "Give Limits(...)")
-        _check_kind("hooks", hooks, Hooks | None, "Give Hooks(...)")
-        _check_kind("compression", compression, Compression | None, "Give Compression(...)")
-        _check_kind("params", params, Mapping | None, "Give a dict of fields of the request")
+        check_kind("limits", limits, Limits | None, "Give Limits(...)")
+        check_kind("hooks", hooks, Hooks | None, "Give Hooks(...)")
+        check_kind("compression", compression, Compression | None, "Give Compression(...)")
+        check_kind("params", params, Mapping | None, "Give a dict of fields of the request")
+        check_kind("price", price, Price | None, "Give Price(...), or None for the price table")
+        check_function("is_overflow", is_overflow, "Give a function of a Failure that returns a bool")
+        check_function("entropy", entropy, "Give a function of a number that returns so many bytes, as os.urandom does")
+        check_function("jitter", jitter, "Give a function that returns a number from 0 to 1, as random.random does")
+        if clock is not None:
+            check_methods("clock", clock, _CLOCK, "Give a Clock, such as looplatch.testing.FakeClock()")
+        if mirror is not None:
+            check_methods("mirror", mirror, ("show",), "Give an object with a method show(record), or None")
         offer = offered(tools, read_only)
         for tool in offer.definitions:
             if secrets is not None and (kinds := secrets.taken_out(tool.get("name"))[1]):
@@ -163,7 +175,7 @@ class Loop:
             entropy=entropy,
             jitter=jitter,
             mirror=mirror,
-            log_dir=None if log_dir is None else Path(log_dir),
+            log_dir=None if log_dir is None else path_of("log_dir", log_dir, "the path of a folder, or None"),
             payloads=payloads,
             durability=durability,
             secrets=secrets,
@@ -196,6 +208,7 @@ class Loop:
         after whose work the run is suspended, until `resume`.
         Raises UsageError for an empty prompt, and for messages that the API would refuse.
         """
+        check_switch("include_partial_messages", include_partial_messages)
         return Run(
             self.plan,
             Opening(
@@ -232,12 +245,14 @@ class Loop:
         (naming the difference), for one that lacks the tool of a call without a result, whatever is accepted, and for
         calls that are not awaited; AuditError for a log that is damaged.
         """
+        check_switch("include_partial_messages", include_partial_messages)
+        check_switch("accept_changes", accept_changes)
         return Run(
             self.plan,
             read_resumption(
                 self.plan,
                 log,
-                approvals=approvals or {},
+                approvals={} if approvals is None else approvals,
                 accept_changes=accept_changes,
                 partial=include_partial_messages,
                 pauses=Pauses(before=_states("pause_before", pause_before), after=_states("pause_after", pause_after)),
@@ -266,6 +281,7 @@ class Loop:
         """
         if tools not in get_args(Mode):
             raise UsageError("tools", f"{tools!r} is not known", "Use 'recorded' or 'run'")
+        check_switch("accept_changes", accept_changes)
         return await play_again(self.plan, log if isinstance(log, Log) else read(log), tools, accept_changes)
 
     def as_tool(self, name: str, description: str) -> Tool:
@@ -280,28 +296,22 @@ class Loop:
         return agent_tool(self.plan, name, description)
 
 
-def _check_count(name: str, value: object, least: int = 1) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise UsageError(name, f"{value!r} is not allowed", f"Give a whole number of at least {least:,}")
-
-
 def _checked_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    _check_kind("rules", rules, Iterable, "Give a list of Rule(...)")
+    check_kind("rules", rules, Iterable, "Give a list of Rule(...)")
     listed = tuple(rules)
     for place, rule in enumerate(listed):
-        _check_kind(f"rules[{place}]", rule, Rule, "Give Rule('deny', 'name of a tool'), for example")
+        check_kind(f"rules[{place}]", rule, Rule, "Give Rule('deny', 'name of a tool'), for example")
     return listed
 
 
 def _checked_log(log: object) -> Path | AuditLog | None:
     if log is None or isinstance(log, AuditLog):
         return log
-    if isinstance(log, str | os.PathLike):
-        return Path(cast("str | os.PathLike[str]", log))
-    raise UsageError("log", f"{log!r:.200} is not allowed", "Give the path of a file, or an AuditLog")
+    return path_of("log", log, "the path of a file, or an AuditLog")
 
 
 def _states(name: str, given: Iterable[str]) -> frozenset[State]:
+    check_kind(name, given, Iterable, f"Give a list of states out of {', '.join(WORKING)}")
     names = [given] if isinstance(given, str) else list(given)
     if unknown := [state for state in names if state not in WORKING]:
         raise UsageError(name, f"no working states: {', '.join(map(str, unknown))}", f"Use {', '.join(WORKING)}")
@@ -318,8 +328,3 @@ def _checked_deadline(deadline_s: object) -> float | None:
 
 def _earliest(*bounds: float | None) -> float | None:
     return min((bound for bound in bounds if bound is not None), default=None)
-
-
-def _check_kind(name: str, value: object, kind: Any, mend: str) -> None:
-    if not isinstance(value, kind):
-        raise UsageError(name, f"{value!r:.200} is not allowed", mend)

@@ -30,7 +30,9 @@ class Price:
 
     def __attrs_post_init__(self) -> None:
         for name, value in attrs.asdict(self).items():
-            if value is not None and not 0 <= value < 1e9:
+            if value is None and name.startswith("cache_"):
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
                 raise UsageError(f"Price.{name}", f"{value!r} is not allowed", "Give US dollars for a million tokens")
 
     def micro_usd(self, tokens: Mapping[str, int]) -> int:

@@ -14,7 +14,7 @@ from looplatch.states.event import Event
 from looplatch.states.events import EVENTS
 from looplatch.states.limits import Limits
 from looplatch.states.record import MAX_INT, Kind, Record
-from looplatch.states.transition import Table
+from looplatch.states.transition import Table, check_is_table
 from looplatch.tables import table_named
 
 _EVENTS: Final = {event.__name__: event for event in EVENTS}
@@ -97,6 +97,8 @@ def replayed(log: Log | str | os.PathLike[str], *, table: Table | None = None) -
 
     Raises as `replay` does, at the first move.
     """
+    if table is not None:
+        check_is_table(table)
     records = (log if isinstance(log, Log) else read(log)).records
     if not records or records[0].kind is not Kind.GENESIS:
         raise UsageError("log", "it does not begin with a genesis", "Give a whole log; `looplatch verify` tells more")

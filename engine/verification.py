@@ -11,15 +11,16 @@ from looplatch.audit.children import parent_files
 from looplatch.audit.log import Log
 from looplatch.audit.payloads import FilePayloads
 from looplatch.audit.places import place_of
-from looplatch.audit.protocol import AuditLog
+from looplatch.audit.protocol import AuditLog, check_is_log
 from looplatch.audit.reader import parsed_run
 from looplatch.audit.segments import SegmentPayloads
 from looplatch.audit.signing import public_key
 from looplatch.expecting import Checkpoint, Watch, with_violation
 from looplatch.states.errors import LooplatchError, UsageError
+from looplatch.states.given import check_kind
 from looplatch.states.secrets import Secrets
 from looplatch.states.table import TABLE
-from looplatch.states.transition import Table
+from looplatch.states.transition import Table, check_is_table
 from looplatch.states.verify.children import Lines, ParentLines
 from looplatch.states.verify.findings import Report
 from looplatch.states.verify.log import verify_lines
@@ -53,6 +54,10 @@ def verify(
     log is open: whoever takes away the end of a log leaves such a one, too, which only a checkpoint shows.
     Raises UsageError where a file cannot be read, and for a checkpoint or a key that is none.
     """
+    if not isinstance(log, str | os.PathLike | Log):
+        check_is_log(log)
+    check_is_table(table)
+    check_kind("secrets", secrets, Secrets | None, "Give looplatch.audit.Secrets(...), or None")
     keys = _keys(key)
     watch = Watch(None if expect is None else Checkpoint.read(expect), keys)
     file = place_of(log).file if isinstance(log, str | os.PathLike) else log.file
@@ -88,6 +93,7 @@ def _keys(given: Key | Iterable[Key] | None) -> tuple[PublicKey, ...]:
     if given is None:
         return ()
     several = (given,) if isinstance(given, str | os.PathLike | PublicKey) else given
+    check_kind("key", several, Iterable, "Give the path of a public key, a PublicKey, or several in a list")
     keys = tuple(key if isinstance(key, PublicKey) else public_key(key) for key in several)
     if not keys:
         raise UsageError("key", "none is given", "Give one or more, or None to leave signatures aside")

@@ -9,6 +9,7 @@ from typing import Any, Final
 import attrs
 
 from looplatch.states.errors import UsageError
+from looplatch.states.given import is_switch
 from looplatch.states.opaque import Place, inner_place, is_opaque
 from looplatch.states.patterns import KNOWN, KNOWN_VERSION, NAMED, Pattern, is_named, may_be_in
 from looplatch.states.words import WORDS
@@ -39,8 +40,16 @@ class Found:
 
 
 def _compiled(own: Mapping[str, str | re.Pattern[str]]) -> dict[str, re.Pattern[str]]:
+    if not isinstance(own, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError("secrets", f"own is a {type(own).__name__}", "Give a dict of regular expressions by names")
     found: dict[str, re.Pattern[str]] = {}
-    for name, regex in own.items():
+    for place, (name, regex) in enumerate(own.items(), 1):
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("secrets", f"the name of pattern {place} is a {type(name).__name__}", "Give it as a text")
+        text = regex.pattern if isinstance(regex, re.Pattern) else regex
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            problem = f"the pattern {name!r} is of the type {type(text).__name__}"
+            raise UsageError("secrets", problem, "Give a regular expression for texts")
         try:
             found[name] = re.compile(regex) if isinstance(regex, str) else regex
         except re.error as error:  # without the pattern, which may be a secret itself
@@ -66,7 +75,7 @@ class Secrets:
     """
 
     own: Mapping[str, re.Pattern[str]] = attrs.field(factory=dict[str, re.Pattern[str]], converter=_compiled)
-    known: bool = True
+    known: bool = attrs.field(default=True, validator=is_switch)
 
     def __attrs_post_init__(self) -> None:
         for name, regex in self.own.items():

@@ -12,6 +12,7 @@ from looplatch.states.commands import Command
 from looplatch.states.context import FIELDS, Context
 from looplatch.states.decisions import Decisions
 from looplatch.states.event import Event
+from looplatch.states.given import check_kind
 from looplatch.states.reasons import Continue, Strategy, Terminal
 from looplatch.states.state import FINAL, INITIAL, State
 
@@ -210,3 +211,8 @@ def fingerprint_of(description: Mapping[str, Any]) -> str:
     if description.get("named_by_rows"):
         description = {name: description[name] for name in _FIRST}
     return hashlib.sha256(orjson.dumps(description, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def check_is_table(given: object) -> None:
+    """Raise UsageError where `given` is no table."""
+    check_kind("table", given, Table, "Give looplatch.states.TABLE, or a Table of your own")

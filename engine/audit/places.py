@@ -17,6 +17,7 @@ from looplatch.audit.segments import Fault, SegmentPayloads, faults_of, first_of
 from looplatch.audit.sqlite import SqliteLog
 from looplatch.audit.sqlitefile import SqlitePayloads, stored_lines
 from looplatch.audit.torn import torn_beside
+from looplatch.paths import path_of
 from looplatch.states.errors import UsageError
 
 _LONGEST_CHECKPOINT: Final = 1_024  # bytes
@@ -176,8 +177,11 @@ class SqlitePlace:
 
 
 def place_of(path: str | os.PathLike[str]) -> Place:
-    """The place that `path` names: `.sqlite`, `.sqlite3` and `.db` are databases, all else is JSON Lines."""
-    file = first_of(Path(path))
+    """The place that `path` names: `.sqlite`, `.sqlite3` and `.db` are databases, all else is JSON Lines.
+
+    Raises UsageError where it is no path.
+    """
+    file = first_of(path_of("log", path))
     return SqlitePlace(file) if file.suffix.lower() in SQLITE_SUFFIXES else JsonlPlace(file)
 
 

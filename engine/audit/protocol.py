@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import attrs
 
 from looplatch.audit.signing import Signer
+from looplatch.states.given import check_kind
 from looplatch.states.reasons import Terminal
 from looplatch.states.record import Kind, Record
 from looplatch.states.state import State
@@ -155,3 +156,8 @@ class KeepsMany(Protocol):
         Raises as `keep` does; some of them may have been stored then.
         """
         ...
+
+
+def check_is_log(given: object) -> None:
+    """Raise UsageError where `given`, which is no path, is no log either."""
+    check_kind("log", given, AuditLog, "Give a Log (of a run: run.log), an AuditLog, or the path of a file")

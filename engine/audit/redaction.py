@@ -9,6 +9,7 @@ import attrs
 from looplatch.audit.places import place_of, prefix_at
 from looplatch.audit.torn import blank_torn, commitments_torn
 from looplatch.states.errors import UsageError
+from looplatch.states.given import check_count
 from looplatch.states.record import Record
 
 _CHAIN = ("prev", "hash")  # hashes of records
@@ -32,6 +33,7 @@ def redact(log: str | os.PathLike[str], seq: int) -> Redaction:
     it needs what was deleted. Raises UsageError where there is no such record or it has no contents any more, LogInUse
     where a run has the log open, LogDamaged where the log is damaged, LogFailed where the disk fails.
     """
+    check_count("seq", seq, 0)
     place = place_of(log)
     kept = prefix_at(place)
     if not 0 <= seq < len(kept.records):

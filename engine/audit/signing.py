@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 import attrs
 
 from looplatch.audit.errors import SigningFailed
+from looplatch.paths import path_of
 from looplatch.states.errors import UsageError
 from looplatch.states.verify.signatures import PublicKey
 
@@ -57,7 +58,7 @@ class KeySigner:
 def signer_of(given: str | os.PathLike[str] | Signer | None) -> Signer | None:
     """A signer as it is, or one with the private key in a PEM file. Raises UsageError for what is neither."""
     if isinstance(given, str | os.PathLike):
-        return _read_signer(Path(given))
+        return _read_signer(path_of("signer", given))
     if given is None:
         return None
     if not isinstance(given, Signer):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -70,7 +71,7 @@ def signer_of(given: str | os.PathLike[str] | Signer | None) -> Signer | None:
 
 def public_key(file: str | os.PathLike[str]) -> PublicKey:
     """The Ed25519 public key in a PEM file, for `verify`. Raises UsageError where there is none."""
-    key = _read_public(Path(file))
+    key = _read_public(path_of("key", file))
     from cryptography.exceptions import InvalidSignature
 
     def verifies(data: bytes, signature: bytes) -> bool:

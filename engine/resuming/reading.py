@@ -13,6 +13,7 @@ from looplatch.approvals import Approval, Approvals, new_approvals
 from looplatch.audit import AuditLog, Log, MemoryLog, PayloadSource, mirror_to
 from looplatch.audit.places import place_of, prefix_at
 from looplatch.audit.prefix import Prefix, prefix_of
+from looplatch.audit.protocol import check_is_log
 from looplatch.blocks import ToolUseBlock
 from looplatch.driver import Driver
 from looplatch.encoding import encode
@@ -237,6 +238,7 @@ def _read(log: str | os.PathLike[str] | Log | AuditLog) -> tuple[Prefix, Payload
             return prefix_of(log.lines, log.torn), log.payloads
         log = log.file
     elif not isinstance(log, str | os.PathLike):
+        check_is_log(log)
         return prefix_of(tuple(log.lines())), log.payloads
     place = place_of(Path(log).absolute())
     return prefix_at(place), place.payloads

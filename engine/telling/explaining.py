@@ -7,10 +7,11 @@ import attrs
 
 from looplatch.cleaning import one_line
 from looplatch.states.errors import UsageError
+from looplatch.states.given import check_count
 from looplatch.states.record import Kind, Record
 from looplatch.states.state import FINAL, INITIAL, State
 from looplatch.states.table import TABLE
-from looplatch.states.transition import Table
+from looplatch.states.transition import Table, check_is_table
 from looplatch.telling.effects import began, ended, left
 from looplatch.telling.fields import list_in, object_in
 from looplatch.telling.moves import Moves, Standing, counted
@@ -89,6 +90,9 @@ def explain(log: Readable, *, turn: int | None = None, table: Table = TABLE) -> 
     it goes, and so is one that is damaged: up to the damage. It judges nothing: `verify` does.
     Raises UsageError for a log that cannot be read or holds no record, and for a turn that the run did not have.
     """
+    if turn is not None:
+        check_count("turn", turn, 0)
+    check_is_table(table)
     source = reading(log)
     teller = _Teller(Quotes(source.payloads), Moves(table))
     damage = ""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from looplatch.audit import AuditLog, Log, LogDamaged, PayloadSource
 from looplatch.audit.places import place_of
+from looplatch.audit.protocol import check_is_log
 from looplatch.audit.reader import parse
 from looplatch.states.errors import UsageError
 from looplatch.states.record import Record
@@ -48,6 +49,7 @@ def reading(log: Readable) -> Reading:
     if isinstance(log, str | os.PathLike):
         place = place_of(log)
         return Reading(place.lines(), place.payloads, place.file)
+    check_is_log(log)
     return Reading(log.lines(), log.payloads, log.file)
 
 

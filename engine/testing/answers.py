@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from attrs import frozen
 
 from looplatch.testing.blocks import Block, BlockLike, as_block, recorded_block
-from looplatch.testing.errors import ScriptError
+from looplatch.testing.errors import ScriptError, check_count, check_kind
 
 
 @frozen(kw_only=True)
@@ -111,6 +111,14 @@ def reply(
     event; pings count as events.
     """
     made = tuple(as_block(item) for item in blocks)
+    for field, text in (("stop", stop), ("id", id), ("model", model), ("stop_sequence", stop_sequence)):
+        check_kind(f"reply({field})", text, str | None, "a text, or None")
+    for field, fields in (("usage", usage), ("stop_details", stop_details)):
+        check_kind(f"reply({field})", fields, Mapping | None, "a dict, or None")
+    check_kind("reply(pings)", pings, Iterable, "a list of places among the events")
+    places = tuple(pings)
+    for place in places:
+        check_count("reply(pings): one of them", place)
     if stop is None:
         stop = "tool_use" if any(item.start.get("type") == "tool_use" for item in made) else "end_turn"
     return Reply(
@@ -121,7 +129,7 @@ def reply(
         usage=usage,
         id=id,
         model=model,
-        pings=tuple(sorted(pings)),
+        pings=tuple(sorted(places)),
     )
 
 
@@ -132,6 +140,9 @@ def error(
     headers: Mapping[str, str] | None = None,
 ) -> ErrorAnswer:
     """An HTTP error answer, e.g. `error(529, "overloaded_error", "Overloaded", {"retry-after": "2"})`."""
+    check_count("error(status)", status)
+    check_kind("error(type)", type, str, "one of the API's types of errors, such as 'overloaded_error'")
+    check_kind("error(message)", message, str, "a text")
     if not 400 <= status <= 599:
         raise ScriptError(f"error(): {status} is no error status; use raw(..., status={status}) for other answers")
     return ErrorAnswer(status=status, type=type, message=message, headers=_headers(headers))
@@ -142,6 +153,8 @@ def failing(
 ) -> Failing:
     """`answer` broken off after its first `after` events by an error event (the status stays 200)."""
     _bound("failing", answer, after)
+    for field, text in (("error_type", error_type), ("message", message)):
+        check_kind(f"failing({field})", text, str, "a text")
     return Failing(answer=answer, after=after, type=error_type, message=message)
 
 
@@ -151,12 +164,14 @@ def cut(answer: Streamed, *, after: int, clean: bool = True) -> Cut:
     The response ends as if complete; with `clean=False` the connection breaks inside it.
     """
     _bound("cut", answer, after)
+    check_kind("cut(clean)", clean, bool, "True or False")
     return Cut(answer=answer, after=after, clean=clean)
 
 
 def stalled(answer: Answer, *, after: int, gate: asyncio.Event) -> Stalled:
     """`answer` held back after its first `after` events until `gate` is set (by the thread that serves)."""
     _bound("stalled", answer, after)
+    check_kind("stalled(gate)", gate, asyncio.Event, "an asyncio.Event")
     return Stalled(answer=answer, after=after, gate=gate)
 
 
@@ -171,7 +186,11 @@ def raw(
     The headers may be recorded ones: those that describe how a body was transferred are left out. Without a
     `content-type` the answer is an event stream.
     """
-    listed = [items] if isinstance(items, bytes | str) else items
+    check_kind("raw(items)", items, Iterable, "bytes, a text, or a list of them and of dicts")
+    check_count("raw(status)", status)
+    listed = [items] if isinstance(items, bytes | str) else list(items)
+    for item in listed:
+        check_kind("raw(items): one of them", item, bytes | str | Mapping, "bytes, texts or dicts")
     made = tuple(item.encode() if isinstance(item, str) else item for item in listed)
     return Raw(items=made, status=status, headers=_headers(headers))
 
@@ -186,6 +205,9 @@ def recorded(message: Mapping[str, Any]) -> Reply:
 
     Text, thinking and tool inputs come as deltas, all other blocks whole in their `content_block_start`.
     """
+    check_kind("recorded(message)", message, Mapping, "a message of the API as a dict")
+    if missing := [name for name in ("content", "stop_reason") if name not in message]:
+        raise ScriptError(f"recorded(message) has no {', '.join(missing)}; give a whole message of the API")
     return Reply(
         blocks=tuple(recorded_block(item) for item in message["content"]),
         stop_reason=message["stop_reason"],
@@ -199,6 +221,7 @@ def recorded(message: Mapping[str, Any]) -> Reply:
 
 def event_count(answer: Answer) -> int:
     """How many events (of `raw`: items) `answer` sends; an error answer sends none."""
+    check_kind("an answer", answer, Answer, "what reply(), raw(), error() … return")
     match answer:
         case Reply():
             return 3 + len(answer.pings) + sum(1 + len(item.deltas) + item.closed for item in answer.blocks)
@@ -215,11 +238,14 @@ def event_count(answer: Answer) -> int:
 
 
 def _headers(given: Mapping[str, str] | None) -> dict[str, str]:
+    check_kind("headers", given, Mapping | None, "a dict of texts, or None")
+    for name in given or {}:
+        check_kind("headers: the name of one", name, str, "texts")
     named = {name.lower(): value for name, value in (given or {}).items()}
     return {name: value for name, value in named.items() if name not in _TRANSFER_HEADERS}
 
 
-def _bound(word: str, answer: Answer, after: int) -> None:
+def _bound(word: str, answer: Answer, after: object) -> None:
     count = event_count(answer)
-    if not 0 <= after <= count:
+    if isinstance(after, bool) or not isinstance(after, int) or not 0 <= after <= count:
         raise ScriptError(f"{word}(after={after}): the answer has {count} events; choose 0 to {count}")

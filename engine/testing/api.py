@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import orjson
 
 from looplatch.testing.answers import Answer, ErrorAnswer, error, raw
-from looplatch.testing.errors import ScriptError
+from looplatch.testing.errors import ScriptError, check_count, check_kind
 from looplatch.testing.exchange import Exchange, ReceivedRequest
 from looplatch.testing.issued import Issued
 from looplatch.testing.rules import refusal, undecodable
@@ -92,6 +92,17 @@ class ScriptedAPI:
     ) -> None:
         if otherwise is not None:
             _check_item("otherwise", otherwise)
+        check_kind("ScriptedAPI(strict)", strict, bool, "True or False")
+        if not callable(count):
+            raise ScriptError(f"ScriptedAPI(count) is {count!r:.200}; give a function of a request that counts tokens")
+        if window is not None:
+            check_count("ScriptedAPI(window)", window, 1)
+        check_kind("ScriptedAPI(known)", known, Iterable, "a list of thinking blocks")
+        known = tuple(known)
+        for one in known:
+            check_kind("ScriptedAPI(known): one of them", one, Mapping, "thinking blocks as dicts")
+        check_kind("ScriptedAPI(counting)", counting, Answer | None, "what raw(), error() … return, or None")
+        check_kind("ScriptedAPI(models)", models, Mapping | None, "a dict of dicts by models' names, or None")
         self._script: list[Item] = [] if callable(script) else _checked_script(script)
         self._otherwise: Item | None = script if callable(script) else otherwise
         self._strict = strict

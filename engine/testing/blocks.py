@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from attrs import frozen
 
-from looplatch.testing.errors import ScriptError
+from looplatch.testing.errors import ScriptError, check_kind
 from looplatch.testing.shapes import is_object
 
 Pieces: TypeAlias = int | Sequence[str] | None
@@ -35,6 +35,9 @@ def text(
     value: str, pieces: Pieces = None, *, closed: bool = True, citations: Sequence[Mapping[str, Any]] = ()
 ) -> Block:
     """A text block; an empty `value` has no delta. `citations` come as `citations_delta` before the text."""
+    check_kind("text(value)", value, str, "a text")
+    check_kind("text(closed)", closed, bool, "True or False")
+    check_kind("text(citations)", citations, list | tuple, "a list of dicts")
     start: dict[str, Any] = {"type": "text", "text": ""}
     if citations:
         start["citations"] = []
@@ -46,6 +49,9 @@ def text(
 
 def thinking(value: str, signature: str | None = None, pieces: Pieces = None, *, closed: bool = True) -> Block:
     """A thinking block. Without `signature` it gets one made from its text; with `""` it stays unsigned."""
+    check_kind("thinking(value)", value, str, "a text")
+    check_kind("thinking(signature)", signature, str | None, "a text, or None for one made from the thinking")
+    check_kind("thinking(closed)", closed, bool, "True or False")
     if signature is None:
         signature = "sig_" + hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     deltas: list[Mapping[str, Any]] = [{"type": "thinking_delta", "thinking": piece} for piece in _cut(value, pieces)]
@@ -58,6 +64,7 @@ def thinking(value: str, signature: str | None = None, pieces: Pieces = None, *,
 
 def redacted_thinking(data: str) -> Block:
     """A redacted thinking block; all of it comes in `content_block_start`."""
+    check_kind("redacted_thinking(data)", data, str, "a text")
     return block({"type": "redacted_thinking", "data": data})
 
 
@@ -74,8 +81,7 @@ def tool_use(
     `input` is an object, or the raw JSON text that the deltas spell (which need not be valid), or None for a block
     without any delta. An empty object is one empty delta, as the API sends it.
     """
-    extra: dict[str, Any] = {} if caller is None else {"caller": dict(caller)}
-    return _call("tool_use", id, name, input, pieces, closed, extra)
+    return _call("tool_use", id, name, input, pieces, closed, _caller("tool_use", caller))
 
 
 def server_tool_use(
@@ -87,13 +93,18 @@ def server_tool_use(
     caller: Mapping[str, Any] | None = None,
 ) -> Block:
     """A call that the API runs itself; the arguments are those of `tool_use`."""
-    extra: dict[str, Any] = {} if caller is None else {"caller": dict(caller)}
-    return _call("server_tool_use", id, name, input, pieces, closed, extra)
+    return _call("server_tool_use", id, name, input, pieces, closed, _caller("server_tool_use", caller))
 
 
 def block(whole: Mapping[str, Any], deltas: Iterable[Mapping[str, Any]] = (), *, closed: bool = True) -> Block:
     """Any other block: `whole` is its `content_block_start`, followed by `deltas` if there are any."""
-    return Block(whole=dict(whole), start=dict(whole), deltas=tuple(deltas), closed=closed)
+    check_kind("block(whole)", whole, Mapping, "the block as a dict")
+    check_kind("block(deltas)", deltas, Iterable, "a list of dicts")
+    check_kind("block(closed)", closed, bool, "True or False")
+    listed = tuple(deltas)
+    for delta in listed:
+        check_kind("block(deltas): one of them", delta, Mapping, "dicts")
+    return Block(whole=dict(whole), start=dict(whole), deltas=listed, closed=closed)
 
 
 def as_block(item: BlockLike) -> Block:
@@ -104,6 +115,7 @@ def as_block(item: BlockLike) -> Block:
         case str():
             return text(item)
         case _:
+            check_kind("a block", item, Mapping, "a text, a dict, or what text(), thinking(), tool_use() … return")
             return block(item)
 
 
@@ -131,6 +143,11 @@ def _call(
     closed: bool,
     extra: Mapping[str, Any],
 ) -> Block:
+    for field, given in (("id", call_id), ("name", name)):
+        check_kind(f"{kind}({field})", given, str, "a text")
+    check_kind(f"{kind}(input)", value, Mapping | str | None, "a dict, the JSON text of one, or None")
+    check_kind(f"{kind}(closed)", closed, bool, "True or False")
+    _check_pieces(pieces)
     match value:
         case None | "":
             spelt: tuple[str, ...] = ()
@@ -143,6 +160,11 @@ def _call(
     start: dict[str, Any] = {"type": kind, "id": call_id, "name": name, "input": {}, **extra}
     deltas = tuple({"type": "input_json_delta", "partial_json": piece} for piece in spelt)
     return Block(whole={**start, "input": _object(value)}, start=start, deltas=deltas, closed=closed)
+
+
+def _caller(kind: str, caller: Mapping[str, Any] | None) -> dict[str, Any]:
+    check_kind(f"{kind}(caller)", caller, Mapping | None, "a dict, or None")
+    return {} if caller is None else {"caller": dict(caller)}
 
 
 def _object(value: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
@@ -160,7 +182,15 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON")
 
 
+def _check_pieces(pieces: Pieces) -> None:
+    wanted = "a number of pieces, a list of them, or None"
+    check_kind("pieces", pieces, Sequence | int | None, wanted)
+    if isinstance(pieces, bool):
+        raise ScriptError(f"pieces is {pieces}; give {wanted}")
+
+
 def _cut(value: str, pieces: Pieces) -> tuple[str, ...]:
+    _check_pieces(pieces)
     match pieces:
         case None:
             return (value,) if value else ()
@@ -171,6 +201,6 @@ def _cut(value: str, pieces: Pieces) -> tuple[str, ...]:
             ends = [number * size + min(number, longer) for number in range(pieces + 1)]
             return tuple(value[start:end] for start, end in itertools.pairwise(ends))
         case _:
-            if "".join(pieces) != value:
+            if not all(isinstance(piece, str) for piece in pieces) or "".join(pieces) != value:  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ScriptError(f"pieces={list(pieces)!r} do not join to {value!r}")
             return tuple(pieces)

@@ -2,13 +2,15 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, get_args
 
 import orjson
 
 from looplatch.audit import Log, read
+from looplatch.paths import path_of
 from looplatch.replaying import replay
+from looplatch.states.errors import UsageError
+from looplatch.states.given import check_switch
 from looplatch.states.record import Record
 from looplatch.states.verify.findings import Status
 from looplatch.telling.diffing import shown
@@ -51,6 +53,10 @@ def assert_valid(subject: Subject, status: Status | None = None) -> None:
 
     status: how far the run must have come ("sealed", "open", "suspended", "in_doubt"); None for any.
     """
+    if status is not None and status not in get_args(Status):
+        raise UsageError(
+            "status", f"{status!r:.200} is not known", f"Give one of {', '.join(get_args(Status))}, or None"
+        )
     log = _log_of(subject)
     problems = check_log(log)
     if problems:
@@ -66,8 +72,9 @@ def assert_matches(subject: Subject, golden: str | os.PathLike[str], *, rewrite:
 
     rewrite: write the file instead. Raises AssertionError, too, where there is no such file.
     """
+    check_switch("rewrite", rewrite)
+    file = path_of("golden", golden)
     lines = [orjson.dumps(one, option=orjson.OPT_SORT_KEYS) for one in comparable(_log_of(subject).records)]
-    file = Path(golden)
     if rewrite:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(b"".join(line + b"\n" for line in lines))
@@ -111,4 +118,9 @@ def _stripped(value: Any) -> Any:
 def _log_of(subject: Subject) -> Log:
     if isinstance(subject, Log):
         return subject
-    return read(subject) if isinstance(subject, str | os.PathLike) else subject.log
+    if isinstance(subject, str | os.PathLike):
+        return read(subject)
+    log: object = getattr(subject, "log", None)
+    if not isinstance(log, Log):
+        raise UsageError("subject", f"{subject!r:.200} has no log", "Give a log, the path of one, or a run")
+    return log

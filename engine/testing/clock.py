@@ -9,7 +9,7 @@ from typing import Final
 
 from attrs import define
 
-from looplatch.testing.errors import ScriptError
+from looplatch.testing.errors import ScriptError, check_kind
 
 _SECOND = 1_000_000_000
 
@@ -45,6 +45,8 @@ class FakeClock:
     """
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC), *, autoadvance: bool = True) -> None:
+        check_kind("FakeClock(start)", start, datetime, "a datetime with a zone")
+        check_kind("FakeClock(autoadvance)", autoadvance, bool, "True or False")
         if start.tzinfo is None:
             raise ScriptError("FakeClock(start): the time has no zone; write datetime(..., tzinfo=UTC)")
         elapsed = start - datetime(1970, 1, 1, tzinfo=UTC)

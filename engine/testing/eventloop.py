@@ -39,8 +39,11 @@ class DeterministicLoop(asyncio.SelectorEventLoop):
         self._now = 0.0
         self._coming: list[_Ready] = []
         self._round: list[_Ready] = []
-        self._random = None if seed is None else random.Random(seed)
         super().__init__(_Jumping(self._jump))
+        if seed is not None and not isinstance(seed, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            self.close()
+            raise ScriptError(f"DeterministicLoop(seed) is {seed!r:.200}; give a whole number, or None")
+        self._random = None if seed is None else random.Random(seed)
 
     def time(self) -> float:
         """Seconds since the loop was made, of its own time."""

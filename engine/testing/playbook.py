@@ -24,7 +24,7 @@ import attrs
 import orjson
 
 from looplatch.testing.answers import Answer, cut, disconnected, raw
-from looplatch.testing.errors import ScriptError
+from looplatch.testing.errors import ScriptError, check_kind
 from looplatch.testing.shapes import is_object
 from looplatch.testing.wire import encode, event
 
@@ -91,6 +91,7 @@ def read_playbook(path: str | os.PathLike[str]) -> list[Answer]:
 
     Raises ScriptError, which names the line, where it is no playbook.
     """
+    check_kind("read_playbook(path)", path, str | os.PathLike, "the path of a playbook")
     file = Path(path)
     try:
         lines = file.read_bytes().splitlines()

@@ -13,7 +13,7 @@ import orjson
 
 from looplatch.states.secrets import SECRETS, Secrets
 from looplatch.testing.api import MESSAGES_PATH
-from looplatch.testing.errors import ScriptError
+from looplatch.testing.errors import ScriptError, check_kind
 from looplatch.testing.exchange import Exchange, ReceivedRequest
 from looplatch.testing.playbook import HEAD, Heard, spelled
 from looplatch.testing.redacting import Redacting
@@ -56,6 +56,10 @@ class Recorder:
         secrets: Secrets | None = SECRETS,
         http_client: httpx2.AsyncClient | None = None,
     ) -> None:
+        check_kind("Recorder(secrets)", secrets, Secrets | None, "Secrets(...), or None")
+        check_kind("Recorder(http_client)", http_client, httpx2.AsyncClient | None, "an httpx2.AsyncClient, or None")
+        check_kind("Recorder(path)", path, str | os.PathLike, "the path of a file")
+        check_kind("Recorder(upstream)", upstream, str, "an address")
         if not upstream.startswith(("http://", "https://")):
             raise ScriptError(f"Recorder(upstream={upstream!r}): give an address that begins with http:// or https://")
         self.path = Path(path)

@@ -41,6 +41,7 @@ COUNTED: Final = frozenset(
 _THINKING_PAGE = (
     "https://docs.claude.com/en/docs/build-with-claude/extended-thinking#max-tokens-and-context-window-size"
 )
+_NO_OBJECT: Final = "The request body is not a JSON object"
 
 
 def undecodable(content: bytes) -> str | None:
@@ -49,7 +50,7 @@ def undecodable(content: bytes) -> str | None:
         body = orjson.loads(content)
     except orjson.JSONDecodeError as error:
         return f"The request body is not valid JSON: {error}"
-    return None if is_object(body) else "The request body is not a JSON object"
+    return None if is_object(body) else _NO_OBJECT
 
 
 def refusal(body: Mapping[str, Any], *, issued: Issued | None = None, counting: bool = False) -> str | None:
@@ -58,6 +59,8 @@ def refusal(body: Mapping[str, Any], *, issued: Issued | None = None, counting: 
     `issued` is what the server gave out: with it, thinking that the server did not write is refused, and unknown block
     types are accepted if it wrote them. `counting` is for `/v1/messages/count_tokens`, which needs no `max_tokens`.
     """
+    if not isinstance(body, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return _NO_OBJECT
     return next(_violations(body, issued, counting), None)
 
 

@@ -83,7 +83,7 @@ def _made(
 ) -> Tool:
     if not callable(cast("object", function)) or isinstance(function, type):
         raise UsageError("@tool", f"{function!r} is no function", "Decorate a function, or pass a bound method")
-    name = name or getattr(function, "__name__", None)
+    name = getattr(function, "__name__", None) if name is None else name
     if name is None:
         raise UsageError("@tool", f"{function!r} has no name", "Give one: tool(name=…)(function)")
     what = f"tool {name!r}"

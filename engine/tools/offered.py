@@ -6,6 +6,7 @@ from typing import Any, cast
 import attrs
 
 from looplatch.states.errors import UsageError
+from looplatch.states.given import check_kind
 from looplatch.tools.sdk import adapted_function, adapted_toolset, is_function, is_toolset
 from looplatch.tools.tool import Tool
 from looplatch.tools.toolset import Toolset
@@ -31,6 +32,7 @@ def offered(tools: Iterable[object], read_only: Collection[str] = ()) -> Offered
     """
     if isinstance(read_only, str):
         raise UsageError("read_only", f"{read_only!r} is one text, not a set of names", "Give a set: {'name', ...}")
+    check_kind("read_only", read_only, Collection, "Give a set: {'name', ...}")
     if not isinstance(tools, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("tools", f"{tools!r:.200} is no list of tools", "Put it into a list")
     own: list[Tool | Toolset] = []
@@ -47,9 +49,10 @@ def offered(tools: Iterable[object], read_only: Collection[str] = ()) -> Offered
         if not isinstance(tool, Mapping):
             own.append(tool)
         definitions.append(definition)
-    unknown = sorted(set(read_only) - {tool.name for tool in own if isinstance(tool, Tool)})
+    own_names = tuple(tool.name for tool in own if isinstance(tool, Tool))
+    unknown = sorted(repr(name) for name in read_only if name not in own_names)
     if unknown:
-        named = ", ".join(map(repr, unknown))
+        named = ", ".join(unknown)
         raise UsageError("read_only", f"no tool of yours has the name {named}", "Name tools that stand in `tools`")
     return Offered(own=tuple(own), definitions=tuple(definitions))
 

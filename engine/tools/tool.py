@@ -8,6 +8,7 @@ import attrs
 
 from looplatch.encoding import copied, decode, encode
 from looplatch.states.errors import UsageError
+from looplatch.states.given import check_function, check_kind, check_switch, is_switch
 from looplatch.tools.context import ToolContext
 from looplatch.tools.inputs import InputValidator
 from looplatch.tools.leash import GRACE_S
@@ -31,7 +32,7 @@ class ToolResult:
     """A result with a mark: `content` is anything that a tool may return, `is_error` tells the model that it failed."""
 
     content: object
-    is_error: bool = attrs.field(default=False, kw_only=True)
+    is_error: bool = attrs.field(default=False, kw_only=True, validator=is_switch)
 
 
 def _checked_name(name: object) -> str:
@@ -89,6 +90,10 @@ class Tool:
             raise UsageError(what, "its description is no text", "Give a str; it may be empty")
         if not callable(self.call):
             raise UsageError(what, "its call is not callable", "Give an async function of (input, ctx)")
+        if self.close is not None:
+            check_function(f"{what}, close", self.close, "Give an async function of a run's id, or None")
+        check_kind(f"{what}, sent", self.sent, Mapping | None, "Give a dict, or None: it is made of the other fields")
+        check_switch(f"{what}, idempotent", self.idempotent)
         if not isinstance(cast("object", self.read_only), bool) and not callable(self.read_only):
             raise UsageError(what, "read_only is neither a bool nor a predicate", "Give True, False or a function")
         _check_seconds(what, "timeout_s", self.timeout_s)

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from looplatch.states.errors import UsageError
+from looplatch.states.given import check_function, check_kind
 from looplatch.tools.context import ToolContext
 from looplatch.tools.tool import Tool
 
@@ -36,6 +37,8 @@ class Toolset:
     name: str = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        check_kind("toolset", self.definition, Mapping, "Give a dict, such as {'type': 'browser_toolset_20260801'}")
+        check_function("toolset, act", self.act, "Give an async function of (name, input, ctx)")
         kind = self.definition.get("type")
         found = _TYPE.fullmatch(kind) if isinstance(kind, str) else None
         if found is None:

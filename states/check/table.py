@@ -9,7 +9,7 @@ from looplatch.states.errors import TableError
 from looplatch.states.events import EVENTS
 from looplatch.states.reasons import Continue, Strategy, Terminal
 from looplatch.states.state import State
-from looplatch.states.transition import Table, Transition
+from looplatch.states.transition import Table, Transition, check_is_table
 
 
 def check_table(table: Table) -> None:
@@ -21,6 +21,7 @@ def check_table(table: Table) -> None:
 
 def faults(table: Table) -> tuple[str, ...]:
     """Return every fault of `table`, each in words that name the row, state or field; empty for a sound table."""
+    check_is_table(table)
     shape = (*_state_faults(table), *_row_faults(table), *_unused(table), *_command_faults(table))
     guards = tuple(guard_faults(table))
     # Without sound rows and guards there is nothing to walk.
