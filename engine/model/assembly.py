@@ -16,8 +16,9 @@ from looplatch.states.table import DECISIONS
 ANSWER_LIMIT: Final = 64 * 1024 * 1024  # characters of one answer
 
 _NOTHING: Final[tuple[FinishedBlock, ...]] = ()
-_STOP_FIELDS: Final = ("stop_reason", "stop_sequence", "stop_details")
+_STOP_FIELDS: Final = frozenset({"stop_reason", "stop_sequence", "stop_details"})
 _STARTED_FIELDS: Final = frozenset({"id", "type", "role", "content", "model", "usage", *_STOP_FIELDS})
+_CHANGED_FIELDS: Final = frozenset({"type", "delta", "usage"})
 
 
 class Assembly:
@@ -125,7 +126,7 @@ class Assembly:
     def partial_text(self) -> list[dict[str, Any]]:
         """Return what there is of the text blocks that are not finished, as text blocks; without empty ones."""
         unfinished = (block.finish() for block in self._open.values() if block.type == "text")
-        return [done.block for done in unfinished if done.sendable]
+        return [copied(done.block) for done in unfinished if done.sendable]
 
     def _start_message(self, event: dict[str, Any]) -> tuple[FinishedBlock, ...]:
         message = event.get("message")
@@ -152,8 +153,8 @@ class Assembly:
         delta = event.get("delta")
         changes = delta if is_object(delta) else {}
         self._merge_usage(event.get("usage"))
-        self._keep(event, frozenset({"type", "delta", "usage"}))
-        self._keep(changes, frozenset(_STOP_FIELDS))
+        self._keep(event, _CHANGED_FIELDS)
+        self._keep(changes, _STOP_FIELDS)
         self._merge_stop(changes)
 
     def _merge_stop(self, changes: dict[str, Any]) -> None:
@@ -173,9 +174,10 @@ class Assembly:
                     self.usage[field] = copied(value)
 
     def _keep(self, fields: dict[str, Any], known: frozenset[str]) -> None:
-        for field, value in fields.items():
-            if value is not None and field not in known:
-                self.extra[field] = copied(value)
+        if not fields.keys() <= known:
+            for field, value in fields.items():
+                if value is not None and field not in known:
+                    self.extra[field] = copied(value)
 
     def _start_block(self, event: dict[str, Any]) -> None:
         self._expect_message("content_block_start")

@@ -108,8 +108,11 @@ class OpenBlock:
         return BadStream(f"a {delta} does not fit content block {self.index}, which is a {self.type} block")
 
     def finish(self) -> FinishedBlock:
-        """Return the block as it is now, as a finished one. Raises BadStream when it is not what its type must be."""
-        block: dict[str, Any] = copied(self._block)
+        """Return the block as it is now, as a finished one, which shares what it holds with this one.
+
+        Raises BadStream when it is not what its type must be.
+        """
+        block = dict(self._block)
         for field, pieces in self._pieces.items():
             if pieces and field != "partial_json":
                 block[field] = "".join(pieces)

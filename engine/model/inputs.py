@@ -17,6 +17,7 @@ RAW_LIMIT: Final = 4_096  # characters of an unusable input that are sent back
 NESTING_LIMIT: Final = 200  # levels; what is nested deeper cannot be sent back by every encoder
 
 _LARGEST: Final = int(sys.float_info.max)  # the API reads a larger integer as infinity, and refuses it
+_SENDABLE: Final = frozenset({str, bool, type(None)})  # types of which every value can be sent
 _may_be_larger: Final = re.compile(r"[0-9]{309}").search
 
 
@@ -80,6 +81,8 @@ def _named(value: object) -> str:
 
 def why_unsendable(value: object) -> str | None:
     """What the API could not read of a decoded JSON value, if it was sent back; None when there is nothing."""
+    if is_object(value) and _SENDABLE.issuperset(map(type, value.values())):
+        return None
     level: list[object] = [value]
     for _ in range(NESTING_LIMIT):
         inner = [item for outer in level for item in _items(outer)]

@@ -21,6 +21,7 @@ from looplatch.states.errors import UsageError
 
 if TYPE_CHECKING:
     import anthropic
+    import httpx2
 
 _PATH: Final = "/v1/messages"
 _COUNT_PATH: Final = "/v1/messages/count_tokens"
@@ -38,6 +39,11 @@ class AsyncClient(Protocol):
     @property
     def base_url(self) -> object:
         """The address of the API."""
+        ...
+
+    @property
+    def timeout(self) -> "float | httpx2.Timeout | None":
+        """How long its requests wait."""
         ...
 
     @property
@@ -151,7 +157,7 @@ class SdkClient:
         return ModelSize(window=_number(told, "max_input_tokens"), output=_number(told, "max_tokens"))
 
     async def _post(self, request: ModelRequest) -> "anthropic.AsyncStream[object]":
-        options, beta = _options(request)
+        options, beta = _options(request, self.client.timeout)
         path = _BETA_PATH if beta else _PATH
         if self._reads_requests:
             return await self.client.post(
@@ -182,15 +188,21 @@ def _check_stream(answered: object) -> None:
         raise ModelCallFailed(Failure(type=CLIENT_ERROR, message=told))
 
 
-def _options(request: ModelRequest, timeout_s: float | None = None) -> "tuple[anthropic.RequestOptions, bool]":
-    """What goes beside the body, and whether it is a request to the beta of the API."""
+def _options(
+    request: ModelRequest, timeout: "float | httpx2.Timeout | None"
+) -> "tuple[anthropic.RequestOptions, bool]":
+    """What goes beside the body, and whether it is a request to the beta of the API.
+
+    All of it is given, what is the client's own as well: for each that is not, the SDK copies a default deeply.
+    """
     query = dict(request.query)
     beta = query.pop("beta", None) in ("true", True)
-    options: anthropic.RequestOptions = {"headers": request.headers, "params": query}
-    bound = timeout_s if request.timeout_s is None else request.timeout_s
-    if bound is not None:
-        options["timeout"] = bound
-    return options, beta
+    return {
+        "headers": request.headers,
+        "params": query,
+        "timeout": timeout if request.timeout_s is None else request.timeout_s,
+        "max_retries": 0,
+    }, beta
 
 
 def _number(answer: object, name: str) -> int | None:

@@ -12,6 +12,13 @@ from looplatch.states.record import MAX_INT
 _NAME_LIMIT = 256  # characters of a name from outside that are kept
 MOST_TOKENS: Final = 10**12
 """Of one prompt, its answer, or a window: who says that there are more counts nothing."""
+_SPENT = (
+    ("input_tokens", "input_tokens"),
+    ("output_tokens", "output_tokens"),
+    ("cache_read_tokens", "cache_read_input_tokens"),
+    ("cache_write_tokens", "cache_creation_input_tokens"),
+)
+"""What is spent, by our name and the API's."""
 _PROMPT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
@@ -32,13 +39,10 @@ def spending(usage: Mapping[str, Any], model: str, pricer: Pricer | None = None)
 
     A compaction that the server made within the call is not in the API's totals: it is added to them.
     """
-    rounds = [usage, *(one for one in _iterations(usage) if one.get("type") == "compaction")]
-    spent = {
-        "input_tokens": _sum(rounds, "input_tokens"),
-        "output_tokens": _sum(rounds, "output_tokens"),
-        "cache_read_tokens": _sum(rounds, "cache_read_input_tokens"),
-        "cache_write_tokens": _sum(rounds, "cache_creation_input_tokens"),
-    }
+    spent = {name: _count(usage.get(theirs)) for name, theirs in _SPENT}
+    for one in _iterations(usage):
+        if one.get("type") == "compaction":
+            spent = {name: _count(spent[name] + _count(one.get(theirs))) for name, theirs in _SPENT}
     cost = None if pricer is None else pricer(model, spent)
     spent["cost_micro_usd"] = 0 if cost is None else _count(cost)
     return spent
@@ -53,7 +57,7 @@ def held(usage: Mapping[str, Any], *, served: bool) -> Held | None:
     if served and not rounds:
         return None
     last = rounds[-1] if rounds else usage
-    prompt = sum(_count(last.get(name)) for name in _PROMPT)
+    prompt = sum([_count(last.get(name)) for name in _PROMPT])
     told = Held(prompt, _count(last.get("output_tokens")))
     return told if 0 < prompt <= MOST_TOKENS >= told.output else None
 
@@ -73,11 +77,6 @@ def cache_miss(diagnostics: object) -> dict[str, Any] | None:
 def _iterations(usage: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     found = usage.get("iterations")
     return [one for one in found if is_object(one)] if is_array(found) else []
-
-
-def _sum(rounds: list[Mapping[str, Any]], name: str) -> int:
-    first = _count(rounds[0].get(name))
-    return first if len(rounds) == 1 else _count(first + sum(_count(one.get(name)) for one in rounds[1:]))
 
 
 def _count(value: object) -> int:
