@@ -160,7 +160,7 @@ class Carrier:
         hook, journal, call = self._at.plan.hooks.after_tool, self._at.journal, outcome.call
         if hook is None or abort.is_set():
             return
-        begin = journal.hook_begins("after_tool", hook_name(hook))
+        begin = journal.hook_begins("after_tool", hook_name(hook), call.id)
         about = ToolOutcomeContext(
             run_id=journal.log.run,
             turn=self._turn,
@@ -185,9 +185,9 @@ class Carrier:
         else:
             journal.ends(begin, "ok")
 
-    def _with_input(self, call: Call, given: dict[str, Any]) -> Call:
+    def _with_input(self, call: Call, given: dict[str, Any], commitment: str) -> Call:
         """The call with another input, looked up and checked as its own was; that it is another one is recorded."""
-        self._edited[call.id] = self._at.journal.keep_value(given).hex
+        self._edited[call.id] = commitment
         return self._at.plan.toolbox.call(
             tool_use_id=call.id, name=call.name, given=given, index=call.index, toolset=call.toolset
         )

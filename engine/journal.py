@@ -303,9 +303,10 @@ class Journal:
         """A wait before a retry begins."""
         return self._begin("sleep", {"delay_ms": delay_ms})
 
-    def hook_begins(self, point: str, name: str) -> Record:
-        """A hook is about to be asked. `point`: what it is for, as `Hooks` names it."""
-        return self._begin("hook", {"point": point, "name": self.names.of(name)})
+    def hook_begins(self, point: str, name: str, call: str | None = None) -> Record:
+        """A hook is about to be asked. `point`: what it is for, as `Hooks` names it; `call`: which one it is about."""
+        about = {} if call is None else {"call": call}
+        return self._begin("hook", {"point": point, "name": self.names.of(name), **about})
 
     def ends(self, begin: Record, outcome: str, more: dict[str, Any] | None = None) -> Record:
         """The effect that `begin` began has ended."""

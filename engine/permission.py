@@ -2,7 +2,7 @@
 
 import asyncio
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import attrs
@@ -10,7 +10,7 @@ import attrs
 from looplatch.encoding import decode, encode
 from looplatch.hooking import begun
 from looplatch.hooks import Allow, Ask, Deny, ToolCallContext, hook_name
-from looplatch.rules import decided
+from looplatch.rules import Rule, decided
 from looplatch.states.errors import HookMisbehaved
 from looplatch.states.record import Record
 from looplatch.tools import Asked, Call, Denial
@@ -22,32 +22,23 @@ BY_RULE = "a rule forbids it"
 
 @attrs.define
 class Permission:
-    """Permission for the calls of one answer. `checked` looks another input up, as the call's own was."""
+    """Permission for the calls of one answer.
+
+    `checked` looks another input up, as the call's own was; it is told the commitment to it.
+    """
 
     at: Workplace
     turn: int
-    checked: Callable[[Call, dict[str, Any]], Call]
+    checked: Callable[[Call, dict[str, Any], str], Call]
     _asking: dict[str, Record] = attrs.field(init=False, factory=dict[str, Record])  # begins of hooks, by call
 
     async def permit(self, call: Call) -> Call | Denial | Asked:
         """Whether `call` may run. Raises what the hook raises."""
         rules = self.at.plan.rules
-        rule = decided(rules, call.name, call.input)
-        if rule == "deny":
+        if decided(rules, call.name, call.input) == "deny":
             return Denial(message=BY_RULE)
-        match await self._ask_hook(call):
-            case Deny(message=message, interrupt=interrupt):
-                return Denial(message=message, interrupt=interrupt)
-            case Ask():
-                return Asked()
-            case Allow(updated_input=None):
-                return Asked() if rule == "ask" else call
-            case Allow(updated_input=updated):
-                given = own_input(updated)
-                edited = decided(rules, call.name, given)
-                if edited == "deny":
-                    return Denial(message=BY_RULE)
-                return Asked() if "ask" in (rule, edited) else self.checked(call, given)
+        verdict, edited = await self._ask_hook(call)
+        return ruled(rules, call, verdict, lambda given: self.checked(call, given, edited))
 
     def give_up(self) -> None:
         """Record the end of hooks that were abandoned: they did not end when they were asked to."""
@@ -55,11 +46,12 @@ class Permission:
             _, begin = self._asking.popitem()
             self.at.journal.ends(begin, "abandoned")
 
-    async def _ask_hook(self, call: Call) -> Verdict:
+    async def _ask_hook(self, call: Call) -> tuple[Verdict, str]:
+        """What the hook says, and the commitment to the input that it put in the place of the model's, if it did."""
         hook = self.at.plan.hooks.before_tool
         if hook is None:
-            return Allow()
-        self._asking[call.id] = self.at.journal.hook_begins("before_tool", hook_name(hook))
+            return Allow(), ""
+        self._asking[call.id] = self.at.journal.hook_begins("before_tool", hook_name(hook), call.id)
         about = ToolCallContext(
             run_id=self.at.journal.log.run,
             turn=self.turn,
@@ -73,16 +65,51 @@ class Permission:
             if not isinstance(verdict, Verdict):
                 raise HookMisbehaved(hook_name(hook), verdict, "Allow, Deny or Ask")
         except BaseException as error:
-            self._ended(call, type(error).__name__)
+            self._ended(call, type(error).__name__, {})
             raise
-        self._ended(call, type(verdict).__name__)
-        return verdict
+        told = self._told(verdict)
+        self._ended(call, type(verdict).__name__, told)
+        return verdict, told.get("edited", "")
 
-    def _ended(self, call: Call, outcome: str) -> None:
+    def _told(self, verdict: Verdict) -> dict[str, Any]:
+        """What the end of the hook says of its verdict, so that a process that takes the run up need not ask again."""
+        keep = self.at.journal.keep_value
+        match verdict:
+            case Deny(message=message, interrupt=interrupt):
+                reason = keep(message)
+                return {"reason": reason.hex, "bytes": reason.size, "interrupt": interrupt}
+            case Allow(updated_input=updated) if updated is not None:
+                return {"edited": keep(own_input(updated)).hex}
+            case _:
+                return {}
+
+    def _ended(self, call: Call, outcome: str, told: dict[str, Any]) -> None:
         begin = self._asking.pop(call.id, None)
         if begin is None:
             raise asyncio.CancelledError  # it was abandoned: nobody waits for the verdict
-        self.at.journal.ends(begin, outcome)
+        self.at.journal.ends(begin, outcome, told)
+
+
+def ruled(
+    rules: Sequence[Rule], call: Call, verdict: Verdict, checked: Callable[[dict[str, Any]], Call]
+) -> Call | Denial | Asked:
+    """What comes of the hook's `verdict` on a call; the rules may be stricter. `checked` looks another input up."""
+    rule = decided(rules, call.name, call.input)
+    match verdict:
+        case Deny(message=message, interrupt=interrupt):
+            return Denial(message=message, interrupt=interrupt)
+        case Ask():
+            return Asked()
+        case Allow() if rule == "deny":
+            return Denial(message=BY_RULE)
+        case Allow(updated_input=None):
+            return Asked() if rule == "ask" else call
+        case Allow(updated_input=updated):
+            given = own_input(updated)
+            edited = decided(rules, call.name, given)
+            if edited == "deny":
+                return Denial(message=BY_RULE)
+            return Asked() if "ask" in (rule, edited) else checked(given)
 
 
 def own_input(given: Mapping[str, Any] | None) -> dict[str, Any]:

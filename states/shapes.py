@@ -33,7 +33,8 @@ RECORDS: Final[dict[str, tuple[str, ...]]] = {
     "effect_begin tool": (
         *_EFFECT, "name", "tool_use_id", "idempotency_key", "access", "input", "edited", "blocks",
     ),
-    "effect_begin hook": (*_EFFECT, "point", "name"),
+    # call: the one that a hook around tools is asked about.
+    "effect_begin hook": (*_EFFECT, "point", "name", "call"),
     "effect_begin summary": (*_EFFECT, "model", "level", "by", "max_tokens", "span"),
     "effect_begin sleep": (*_EFFECT, "delay_ms"),
     "effect_begin count": (*_EFFECT, "model", "sent"),
@@ -47,7 +48,9 @@ RECORDS: Final[dict[str, tuple[str, ...]]] = {
     "effect_end tool": (
         *_END, "is_error", "abandoned", "result", "bytes", "full", "child", "usage", "awaited", "pending",
     ),
-    "effect_end hook": (*_END, "reason", "bytes"),
+    # reason: why a stop hook did not pass, or what the model is told of a call that was denied; interrupt: whether the
+    # run ends with it. edited: the input that the hook put in the place of the model's.
+    "effect_end hook": (*_END, "reason", "bytes", "interrupt", "edited"),
     "effect_end summary": (*_END, *_TEXT),
     "effect_end sleep": _END,
     "effect_end count": (*_END, "tokens"),

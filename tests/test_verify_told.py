@@ -27,7 +27,8 @@ def edited(**hook: str) -> Forge:
     forge = streaming()
     asked = forge.ask()
     if hook:
-        forge.end(forge.begin("hook", point="before_tool", name="gate"), **hook)
+        about = {"call": hook.pop("call")} if "call" in hook else dict[str, str]()
+        forge.end(forge.begin("hook", point="before_tool", name="gate", **about), **hook)
     tool = forge.tool("a")
     tool["edited"] = INPUT
     forge.did(tool)
@@ -90,6 +91,17 @@ def was_edited_by_the_hook() -> Forge:
     return edited(outcome="Allow")
 
 
+def was_edited_by_the_hook_that_says_so() -> Forge:
+    return edited(call="a", outcome="Allow", edited=INPUT)
+
+
+def was_denied_with_a_reason() -> Forge:
+    forge = one_turn()
+    forge.end(forge.begin("hook", name="gate", call="c"), "Deny", reason=hexed("why"), bytes=5, interrupt=False)
+    forge.join("user", result("a"), result("b"))
+    return answered(forge, 2)
+
+
 def was_edited_by_who_approved() -> Forge:
     return approved(INPUT, INPUT)
 
@@ -114,7 +126,7 @@ def was_claimed_with_another_model() -> Forge:
 
 GOOD: tuple[Callable[[], Forge], ...] = (
     ran_into_its_time, was_interrupted, was_edited_by_the_hook, was_edited_by_who_approved, passed_every_hook, blocked,
-    was_claimed, was_claimed_with_another_model,
+    was_claimed, was_claimed_with_another_model, was_edited_by_the_hook_that_says_so, was_denied_with_a_reason,
 )  # fmt: skip
 
 
@@ -169,6 +181,36 @@ def t7_raised() -> Forge:
     end = forge.find(kind="effect_end", class_="tool")
     end["outcome"] = "KeyboardInterrupt"
     del end["is_error"], end["result"]
+    forge.join("user", result("a"), result("b"))
+    return answered(forge, 2)
+
+
+def t7_denied_itself() -> Forge:
+    """The hook has denied this very call."""
+    forge = edited(call="a", outcome="Deny")
+    return altered(forge, forge.find(kind="effect_begin", class_="tool"), edited=None)
+
+
+def t7_asks() -> Forge:
+    """Somebody was to decide, and nobody did."""
+    forge = edited(call="a", outcome="Ask")
+    return altered(forge, forge.find(kind="effect_begin", class_="tool"), edited=None)
+
+
+def t8_other_edit() -> Forge:
+    """The hook put another input there."""
+    return edited(call="a", outcome="Allow", edited=hexed("yet another input"))
+
+
+def t8_allowed_as_it_was() -> Forge:
+    """The hook allowed the call as the model made it."""
+    return edited(call="a", outcome="Allow")
+
+
+def i4_edited_denial() -> Forge:
+    """A hook that denies a call puts no other input there."""
+    forge = one_turn()
+    forge.end(forge.begin("hook", name="gate", call="c"), "Deny", edited=INPUT)
     forge.join("user", result("a"), result("b"))
     return answered(forge, 2)
 
@@ -291,7 +333,8 @@ def i6_no_setting() -> Forge:
 
 BAD: tuple[Callable[[], Forge], ...] = (
     t5_access, t7_denied, t7_unheard_of, t7_failed_unmarked, t7_answered_marked, t7_read_of_unknown_effect,
-    t7_write_without_effect, t7_raised, t8_edited, t8_edited_by_a_denial, t8_approved_otherwise,
+    t7_write_without_effect, t7_raised, t7_denied_itself, t7_asks,
+    t8_other_edit, t8_allowed_as_it_was, i4_edited_denial, t8_edited, t8_edited_by_a_denial, t8_approved_otherwise,
     t8_approved_as_it_was, t8_edit_left_out, m13_blocked_and_passed,
     m13_halted_and_passed, m13_blocked_by_nobody, m13_blocked_by_another, m13_halted_by_a_block, r3_bare,
     r3_not_taken_up, r3_effect_first, r3_unclaimed, i6_was, i6_model, i6_no_setting,

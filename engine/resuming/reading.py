@@ -226,6 +226,7 @@ def _check_tools(plan: Plan, snapshot: Snapshot, contents: Contents, given: Appr
     past = at_hand(snapshot)
     denied = {call for call, one in given.own.items() if isinstance(one, Deny)}
     denied |= {call for call, one in snapshot.approvals.items() if not one.allowed}
+    denied |= {call for call, one in ({} if past is None else past.verdicts).items() if one.outcome == "Deny"}
     needed = [] if past is None else [one for one in unanswered(past) if one["id"] not in denied]
     blocks = [contents.block(one) for one in needed]
     if missing := dict.fromkeys(str(block["name"]) for block in blocks if not plan.toolbox.knows(block)):

@@ -13,19 +13,20 @@ from looplatch.agents.parentage import Earlier
 from looplatch.answer import Answer
 from looplatch.blocks import ToolUseBlock
 from looplatch.calls import PastCall
-from looplatch.hooks import Allow, Deny
+from looplatch.hooks import Allow, Ask, Deny
 from looplatch.model import FinishedBlock, ParsedCall
 from looplatch.model.inputs import parse_input
 from looplatch.model.spending import Held
+from looplatch.permission import Verdict, ruled
 from looplatch.ports import ModelRequest
 from looplatch.recovery.failure import Failure
-from looplatch.recovery.resume.past import PastAnswer, PastApproval, PastTool, Skeleton
+from looplatch.recovery.resume.past import PastAnswer, PastApproval, PastHook, PastTool, Skeleton
 from looplatch.resuming.contents import Contents
 from looplatch.states.context import TOTALS
 from looplatch.states.event import Event
 from looplatch.states.table import DECISIONS
 from looplatch.states.trouble import TroubleKind
-from looplatch.tools import Call, Denial, Outcome, denied, interrupted, not_started
+from looplatch.tools import Asked, Call, Denial, Outcome, denied, interrupted, not_started
 from looplatch.tools.calls import Cause
 from looplatch.workplace import Workplace
 
@@ -180,7 +181,34 @@ class RestoredAnswer(Answer):
             message = "" if approval.message is None else str(self._contents.value(approval.message))
             return PastCall(call=call, outcome=denied(call, Denial(message=message, interrupt=approval.interrupt)))
         awaited = approval is None and call.id in self._awaited
+        if approval is None and not awaited and (verdict := self._past.verdicts.get(call.id)) is not None:
+            return self._ruled(call, verdict)
         return PastCall(call=call, permitted=approval is not None, awaited=awaited, edited=edited)
+
+    def _ruled(self, call: Call, asked: PastHook) -> PastCall:
+        """A call that has not begun, and of which the hook has said what it said: it is not asked again."""
+        told = ruled(self._at.plan.rules, call, self._verdict(asked), lambda given: self._with_input(call, given))
+        match told:
+            case Denial():
+                return PastCall(call=call, outcome=denied(call, told))
+            case Call():
+                return PastCall(call=told, permitted=True, edited=asked.edited)
+            case Asked():
+                return PastCall(call=call, awaited=True)
+
+    def _verdict(self, asked: PastHook) -> Verdict:
+        if asked.outcome == "Ask":
+            return Ask()
+        allowed = asked.outcome == "Allow"
+        return self._decision(
+            PastApproval(
+                call=str(asked.call),
+                allowed=allowed,
+                interrupt=asked.interrupt,
+                message=asked.reason,
+                input=asked.edited,
+            )
+        )
 
     def _earlier(self, call: Call, tool: PastTool) -> Earlier:
         """What is known of the run inside a call."""
@@ -198,7 +226,9 @@ class RestoredAnswer(Answer):
         return Deny("" if past.message is None else self._contents.value(past.message), interrupt=past.interrupt)
 
     def _edited(self, call: Call, commitment: str) -> Call:
-        given = self._contents.value(commitment)
+        return self._with_input(call, self._contents.value(commitment))
+
+    def _with_input(self, call: Call, given: dict[str, Any]) -> Call:
         return self._at.plan.toolbox.call(
             tool_use_id=call.id, name=call.name, given=given, index=call.index, toolset=call.toolset
         )

@@ -256,7 +256,13 @@ def _refuse_what_nothing_mends(snapshot: Snapshot, contents: Contents) -> None:
         contents.check(skeleton)
     for call in unanswered(past):
         tool, allowed = past.tools.get(call["id"]), snapshot.approvals.get(call["id"])
-        edited = tool.begin.get("edited") if tool is not None else None if allowed is None else allowed.input
+        asked = past.verdicts.get(call["id"])
+        if tool is not None:
+            edited = tool.begin.get("edited")
+        elif allowed is not None:
+            edited = allowed.input
+        else:
+            edited = None if asked is None else asked.edited
         contents.original(call["commitment"] if edited is None else edited)
 
 
@@ -267,6 +273,7 @@ def _look_up(past: PastAnswer, snapshot: Snapshot, contents: Contents) -> None:
     named = [tool.end.get("result") for tool in past.tools.values() if not tool.is_open and tool.end is not None]
     named += [tool.begin.get("edited") for tool in past.tools.values()]
     named += [tool.waiting["pending"] for tool in past.tools.values() if tool.waiting is not None]
+    named += [text for hook in past.verdicts.values() for text in (hook.reason, hook.edited)]
     for approvals in (snapshot.approvals, *snapshot.nested_approvals.values()):
         named += [text for approval in approvals.values() for text in (approval.message, approval.input)]
     for commitment in named:

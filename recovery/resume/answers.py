@@ -125,9 +125,7 @@ class _Building:
             self._tools[begin["tool_use_id"]] = PastTool(begin=begin, end=record, paid=paid, child=child)
         if begin["class"] != "hook":
             return None
-        hook = PastHook(
-            point=begin.get("point", ""), name=begin["name"], outcome=record["outcome"], reason=record.get("reason")
-        )
+        hook = PastHook.of(begin, record)
         self._hooks.append(hook)
         return hook
 

@@ -16,6 +16,9 @@ from looplatch.states.trouble import TroubleKind
 
 Skeleton = Mapping[str, Any]
 
+VERDICTS: Final = ("Allow", "Deny", "Ask")
+"""What a hook may say of a call."""
+
 SUSPENDED: Final = "suspended"
 """The outcome of a call whose own run waits for someone's word: it has ended for now, without a result."""
 
@@ -78,12 +81,32 @@ class PastTool:
 
 @attrs.frozen(kw_only=True)
 class PastHook:
-    """A hook that was asked and has answered. `point` says where; `reason` is the commitment to what it said."""
+    """A hook that was asked and has answered. `point` says where; `reason` is the commitment to what it said.
+
+    call: which one it was asked about; None where that is not on record. interrupt: the run was to end with that call.
+    edited: the commitment to the input that it put in the place of the model's.
+    """
 
     point: str
     name: str
     outcome: str
     reason: str | None
+    call: str | None = None
+    interrupt: bool = False
+    edited: str | None = None
+
+    @classmethod
+    def of(cls, begin: Record, end: Record) -> "PastHook":
+        """The hook of these records."""
+        return cls(
+            point=begin.get("point", ""),
+            name=begin["name"],
+            outcome=end["outcome"],
+            reason=end.get("reason"),
+            call=begin.get("call"),
+            interrupt=end.get("interrupt", False),
+            edited=end.get("edited"),
+        )
 
 
 @attrs.frozen(kw_only=True)
@@ -126,6 +149,12 @@ class PastAnswer:
     def measured(self) -> MeasuredOverflow | None:
         """What the API measured of a prompt that was too long."""
         return None if self.end is None else measured_in(self.end)
+
+    @property
+    def verdicts(self) -> dict[str, PastHook]:
+        """What the hook that is asked before tools has said of its calls."""
+        asked = (hook for hook in self.hooks if hook.point == "before_tool" and hook.outcome in VERDICTS)
+        return {hook.call: hook for hook in asked if hook.call is not None}
 
     @property
     def begun(self) -> int:

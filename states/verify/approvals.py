@@ -52,7 +52,7 @@ class Approvals:
                 self._findings.add("R3", "a decision inside a call that does not wait", wanted, one["under"])
 
     def move(self, event: str, target: str, fields: dict[str, Any], calls: Collection[str], *, denied: bool) -> None:
-        """One of `TOLD`. calls: those of the answer. denied: the hook has denied one of them."""
+        """One of `TOLD`. calls: those of the answer. denied: the hook has denied the one that the run ends with."""
         if event == "ApprovalAwaited":
             self._await(fields["calls"], calls)
         elif event == "ApprovalGiven":

@@ -89,6 +89,9 @@ class Claims:
             self._claimed = False
 
 
+_VERDICTS: Final = ("Allow", "Deny", "Ask")
+
+
 class Edits:
     """Who may have put another input in the place of the model's: the hook, someone who approved, a former process."""
 
@@ -97,7 +100,8 @@ class Edits:
         self._allowed = 0  # times that the hook said yes, and no edit is known to be its
         self._asks = False  # the present process has a hook that is asked
         self._may_begin = 0  # calls that it has allowed, and that have not begun
-        self.denied = False  # it has denied a call of the answer
+        self._denied = False  # it has denied a call of the answer
+        self._said: dict[str, dict[str, Any]] = {}  # what it said of which call, where that is on record
         self._given: set[str] = set()  # calls that were approved while the run was awake
         self._inputs: dict[str, str | None] = {}  # what those had that were approved when the run was resumed
         self._known: dict[str, str | None] = {}  # what a call had when it began before
@@ -106,19 +110,29 @@ class Edits:
         """Another request is sent."""
         self._allowed = self._may_begin = 0
         self._known.clear()
-        self.denied = False
+        self._said.clear()
+        self._denied = False
 
     def ask_hook(self) -> None:
         """The hook is asked before a tool begins."""
         self._asks = True
 
-    def end_hook(self, outcome: object) -> None:
+    def end_hook(self, call: str | None, record: dict[str, Any]) -> None:
         """It has said what it said."""
-        if outcome == "Allow":
+        outcome = record["outcome"]
+        if call is not None:
+            if outcome in _VERDICTS:
+                self._said[call] = record
+        elif outcome == "Allow":
             self._allowed += 1
             self._may_begin += 1
         elif outcome == "Deny":
-            self.denied = True
+            self._denied = True
+
+    def denied(self, call: str) -> bool:
+        """Whether it has denied this call, and the run with it."""
+        said = self._said.get(call)
+        return self._denied if said is None else said["outcome"] == "Deny" and said.get("interrupt") is True
 
     def approve(self, calls: list[str]) -> None:
         """Someone has decided on calls that waited."""
@@ -137,6 +151,13 @@ class Edits:
             wanted, right = self._known[name], edited == self._known[name]
         elif name in self._inputs:
             wanted, right = self._inputs[name], edited == self._inputs[name]
+        elif name in self._said:
+            said = self._said[name]
+            given = name in self._given  # somebody has decided meanwhile
+            wanted, right = said.get("edited"), given or edited == said.get("edited")
+            if not given and said["outcome"] != "Allow":
+                message = f"{name} is carried out, and the hook has not allowed it"
+                self._findings.add("T7", message, "Allow", said["outcome"])
         else:
             wanted, right = None, edited is None or name in self._given or self._allowed > 0
             self._allowed -= edited is not None and name not in self._given

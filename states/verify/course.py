@@ -63,13 +63,13 @@ class Course:
                 pass
 
     def end(self, kind: str, record: dict[str, Any], point: str | None, call: str | None) -> None:
-        """It ends. point: of a hook; call: of a tool."""
+        """It ends. point: of a hook; call: of a tool, or the one that a hook was asked about."""
         match kind:
             case "tool":
                 self._approvals.end(str(call), record["outcome"])
             case "hook":
                 if point == _BEFORE_TOOL:
-                    self._edits.end_hook(record["outcome"])
+                    self._edits.end_hook(call, record)
                 else:
                     self._ends.end(record, kind, point)
             case "model" | "sleep":
@@ -113,6 +113,7 @@ class Course:
         if event in OF_SUMMARIES:
             self._summaries.move(event, record["source"], fields)
         if event in OF_APPROVALS:
-            self._approvals.move(event, target, fields, calls, denied=self._edits.denied)
+            denied = event == "RunDenied" and self._edits.denied(fields["call"])
+            self._approvals.move(event, target, fields, calls, denied=denied)
             if event == "ApprovalGiven":
                 self._edits.approve(fields["calls"])

@@ -43,7 +43,9 @@ _POINTS: Final = {  # of hooks, and the states that each may begin in
 }
 _SAYING_WHY: Final = ("Block", "Halt")
 _HEX: Final = frozenset("0123456789abcdef")
-_AROUND_TOOLS: Final = ("before_tool", "after_tool")  # hooks that go on as long as tools may
+_BEFORE_TOOL: Final = "before_tool"
+_OF_VERDICTS: Final = {"interrupt": (_BEFORE_TOOL, "Deny"), "edited": (_BEFORE_TOOL, "Allow")}
+_AROUND_TOOLS: Final = (_BEFORE_TOOL, "after_tool")  # hooks that go on as long as tools may
 _BESIDE: Final = "note"  # goes on beside the run, whatever its state is
 
 
@@ -58,6 +60,7 @@ class Running:
     delay_ms: int
     with_tools: bool  # in flight as long as tools may be
     point: str | None  # of a hook: what it is asked for
+    call: str | None  # and about which call
     name: str | None
 
 
@@ -119,6 +122,7 @@ class Effects:
             delay,
             kind == "tool" or (kind == "hook" and record.get("point") in _AROUND_TOOLS),
             record.get("point"),
+            record.get("call"),
             record.get("name"),
         )
         return str(kind)
@@ -217,20 +221,24 @@ class Effects:
             add("E2", f"a hook of the point {point} begins in {state}", ", ".join(sorted(states)), state)
 
     def _end_hook(self, begun: Running, record: dict[str, Any]) -> None:
-        """Only stop hooks say why, and those that let the run end have no reason to."""
+        """Stop hooks say why the run goes on or halts, and what is asked before tools why it denies a call."""
         outcome: str = record["outcome"]
         if type(outcome) is not str or not outcome:
             self._findings.add("I4", "the hook has not said anything", "what it returned or raised", outcome)
         if begun.point == "stop":
             self._verdicts.append((begun.name, outcome))
         reason, size = record.get("reason"), record.get("bytes", 0)
-        if begun.point == "stop" and outcome in _SAYING_WHY:
+        denial = begun.point == _BEFORE_TOOL and outcome == "Deny" and "reason" in record
+        if denial or (begun.point == "stop" and outcome in _SAYING_WHY):
             right = type(reason) is str and len(reason) == 64 and set(reason) <= _HEX
             right, wanted = right and type(size) is int and size > 0, "a commitment, and the size of what it is to"
         else:
             right, wanted = reason is None and type(size) is int and size == 0, "no reason"
         if not right:
             self._findings.add("I4", f"the reason of the hook is not that of {outcome}", wanted, (reason, size))
+        for field, (point, said) in _OF_VERDICTS.items():
+            if field in record and (begun.point, outcome) != (point, said):
+                self._findings.add("I4", f"{field} is no word of this hook", f"{point}: {said}", (begun.point, outcome))
 
     # --- moves
 

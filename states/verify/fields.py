@@ -25,7 +25,8 @@ _OPTIONAL: Final = {
     "effect_end tool": (
         "abandoned", "awaited", "bytes", "child", "full", "is_error", "pending", "result", "usage",
     ),
-    "effect_end hook": ("bytes", "reason"),
+    "effect_begin hook": ("call",),
+    "effect_end hook": ("bytes", "edited", "interrupt", "reason"),
     "block": ("caller", "id", "is_error", "model_id", "model_name", "name", "raw", "tool_use_id"),
 }  # fmt: skip
 
@@ -134,7 +135,7 @@ _OF: Final[dict[str, Named]] = {
     "genesis": {"payloads": Literal["keep", "digest"], "model": _Name},
     "message": {"model": _Text, "op": Literal["join", "extend"]},
     "message of schema 2": {"model": _Text, "count": _Size},
-    "effect_end hook": {"reason": _Kept, "bytes": _Count},
+    "effect_end hook": {"reason": _Kept, "bytes": _Count, "edited": _Digest},
     "effect_end summary": {"bytes": _Count},
     "effect_end note": {"bytes": _Count},
     "effect_end size": {"output": int | None},

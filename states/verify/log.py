@@ -231,7 +231,7 @@ class _Verifier:
         begun = effects.end(record)
         if begun is None:
             return
-        self._course.end(begun.kind, record, begun.point, begun.tool_use_id)
+        self._course.end(begun.kind, record, begun.point, begun.tool_use_id or begun.call)
         if begun.tool_use_id is not None:
             self._history.end(begun.tool_use_id, record)
             self._children.end(begun.tool_use_id, record)
