@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from looplatch.audit.disk import Disk
 from looplatch.audit.linefile import LineFile
 from looplatch.audit.protocol import Durability
 from looplatch.states.record import Kind
+from tests.counting import tallied
 
 LONG_S = 20.0  # nothing takes this long but a test that fails
 
@@ -213,6 +215,23 @@ def test_logs_that_are_due_together_are_committed_in_parallel() -> None:
     assert one.ended.acquire(timeout=2 * LONG_S)
     assert other.ended.acquire(timeout=2 * LONG_S)
     assert (one.let_through, other.let_through) == (True, True)
+
+
+def test_many_logs_that_are_due_together_are_few_jobs() -> None:
+    """Each job is a change of threads, which holds the event loop up."""
+    many = [Gated() for _ in range(100)]
+    for log in many:
+        log.gate.set()
+    with tallied(jobs=ThreadPoolExecutor.submit) as tally:
+        committer, blocker = Committer(interval_s=0), Gated()
+        committer.mark(blocker)
+        assert blocker.begun.wait(LONG_S)
+        for log in many:
+            committer.mark(log)
+        blocker.gate.set()
+        assert all(log.ended.acquire(timeout=LONG_S) for log in many)
+    assert [log.commits for log in many] == [1] * 100
+    assert 1 <= tally.calls["jobs"] <= 7
 
 
 def test_all_logs_of_a_process_share_one_committer() -> None:

@@ -5,7 +5,8 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from typing import Final, Protocol
 
 INTERVAL_S: Final = 0.040  # of the 50 ms that are promised: the rest is the disk's
@@ -57,21 +58,25 @@ class Committer:
             time.sleep(self._interval_s)  # what is written meanwhile shares the commit
             with self._changed:
                 batch, self._marked = self._marked, set()
-            if len(batch) == 1:
-                batch.pop().commit()
-            else:
-                self._commit_all(batch)
+            self._commit_all(batch)
 
     def _commit_all(self, batch: set[Committable]) -> None:
+        """Commit in parallel, since file systems join such fsyncs into one; this thread takes its share."""
+        helping: list[Future[None]] = []
+        with suppress(RuntimeError):  # the interpreter is ending and takes no more jobs: this thread does them all
+            helping += (self._pool().submit(_commit, batch) for _ in range(min(_WORKERS, len(batch)) - 1))
+        _commit(batch)
+        wait(helping)
+
+
+def _commit(batch: set[Committable]) -> None:
+    """Commit what is left of `batch`: one job for many logs, as each change of threads holds the event loop up."""
+    while batch:
         try:
-            list(self._pool().map(_commit, batch))  # in parallel: file systems join such fsyncs into one
-        except RuntimeError:  # the interpreter is ending and takes no more jobs
-            for log in batch:
-                log.commit()
-
-
-def _commit(log: Committable) -> None:
-    log.commit()
+            log = batch.pop()
+        except KeyError:  # another thread took the last one
+            return
+        log.commit()
 
 
 _shared: Committer | None = None
