@@ -121,6 +121,51 @@ def test_a_killed_writer_leaves_all_that_it_wrote(tmp_path: Path, durability: st
     assert len(read(log)) == count + 2
 
 
+KILLED_EARLY = """
+import os, signal, sqlite3, sys
+from looplatch.audit import SqliteLog
+left = int(sys.argv[2])
+
+class Dying(sqlite3.Connection):
+    def execute(self, *given):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().execute(*given)
+
+connect = sqlite3.connect
+sqlite3.connect = lambda *given, **named: connect(*given, factory=Dying, **named)
+SqliteLog(sys.argv[1], "r")
+"""
+
+
+def told(argv: list[str], log: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    code = main([*argv, str(log)])
+    said = capsys.readouterr()
+    return code, (said.out + said.err).replace(str(log), "LOG")
+
+
+@pytest.mark.parametrize("statements", [0, 1, 4, 7])
+def test_a_writer_that_is_killed_before_its_tables_are_there_leaves_an_empty_log(
+    tmp_path: Path, statements: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same is said of it as of a file of lines without any, and a run may be written there."""
+    log, empty = tmp_path / "run.sqlite", tmp_path / "run.jsonl"
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED_EARLY, str(log), str(statements)], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    empty.touch()
+    for command in ("verify", "replay", "resume", "explain"):
+        assert told([command], log, capsys) == told([command], empty, capsys)
+    assert list(read(log).payloads.commitments()) == []
+    log_again = SqliteLog(log, "r")
+    log_again.append(Kind.GENESIS, {"payloads": "keep"})
+    log_again.close()
+    assert len(read(log)) == 1
+
+
 @contextmanager
 def no_file_beyond(size: int) -> Generator[None]:
     """The system refuses to make any file longer, as it does on a full disk."""

@@ -62,7 +62,7 @@ class SqliteFile:
         db.execute("PRAGMA journal_mode=WAL").fetchall()
         db.execute("PRAGMA synchronous=NORMAL")
         db.execute("PRAGMA secure_delete=ON").fetchall()
-        if self._file.found and db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+        if self._file.found and _has_begun(db):
             return any(db.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchone() for name in ("records", "payloads"))
         db.execute("BEGIN")
         db.execute(f"PRAGMA application_id={_APPLICATION}")
@@ -174,7 +174,11 @@ class SqlitePayloads:
         try:
             with self._turn:
                 if self._db is None:
-                    self._db = _reader(self.path)
+                    db = _reader(self.path)
+                    if not _has_begun(db):
+                        db.close()
+                        return []
+                    self._db = db
                     self._end = weakref.finalize(self, self._db.close)
                 return self._db.execute(query, values).fetchall()
         except sqlite3.Error as error:
@@ -209,11 +213,18 @@ def stored_lines(path: Path, count: int = -1, *, after: int = 0) -> Iterator[byt
     number = after
     try:
         with closing(_reader(path)) as db:
+            if not _has_begun(db):
+                return
             for (line,) in db.execute("SELECT line FROM records ORDER BY place LIMIT ? OFFSET ?", (count, after)):
                 number += 1
                 yield line if isinstance(line, bytes) else str(line).encode()
     except sqlite3.Error as error:
         raise _unreadable(path, error, number + 1) from error
+
+
+def _has_begun(db: sqlite3.Connection) -> bool:
+    """Whether there is anything in it: a process may die before its tables are there, and that is an empty log."""
+    return bool(db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall())
 
 
 def _reader(path: Path) -> sqlite3.Connection:
