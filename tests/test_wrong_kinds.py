@@ -176,7 +176,12 @@ def _cases(log: Path, paused: Path) -> Iterator[tuple[str, Callable[..., Any], d
     yield "read_playbook", testing.read_playbook, {}, {"path": PATH}
     yield "assert_valid", testing.assert_valid, {"subject": log}, {"subject": "", "status": "none"}
     yield "check_log", testing.check_log, {}, {"subject": ""}
-    yield "assert_matches", testing.assert_matches, {"subject": log, "golden": log}, {"golden": PATH, "rewrite": FLAG}
+    yield (
+        "assert_matches",
+        testing.assert_matches,
+        {"subject": log, "golden": log.with_name("golden")},
+        {"golden": PATH, "rewrite": FLAG},
+    )
     yield "Recorder", testing.Recorder, {"path": log.with_name("talk.txt")}, {
         "path": PATH, "upstream": "", "secrets": "none", "http_client": "none",
     }  # fmt: skip
@@ -225,6 +230,7 @@ def test_a_wrong_kind_is_refused_by_the_name_of_its_argument(tmp_path: Path) -> 
     assert tried > 3_500
     assert log.read_bytes() == written
     assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "golden",
         "paused.jsonl",
         "paused.payloads",
         "run.jsonl",
