@@ -36,14 +36,23 @@ CHANGES: dict[str, Callable[[Block], list[Block]]] = {
 }
 
 
+def instead_of(gone: list[Message]) -> st.SearchStrategy[tuple[Message, ...]]:
+    """What may come in the place of some messages."""
+    first, last = gone[0], gone[-1]
+    content = [text(first["content"])] if isinstance(first["content"], str) else first["content"]
+    more = {**first, "content": [*content, text("It was done.")]}
+    said = user("It was done.")
+    return st.sampled_from([(), (more,), (first, last), (said,), (assistant("Done."),), (said, last), (more, last)])
+
+
 @st.composite
 def edits_of(draw: Callable[[st.SearchStrategy[Any]], Any], messages: list[Message]) -> list[Edit]:
     edits: list[Edit] = []
     for place, message in enumerate(messages):
         content = message["content"]
-        if draw(st.integers(0, 3)) or isinstance(content, str):
+        if draw(st.integers(0, 3)) or isinstance(content, str) or (edits and place < edits[-1].stop):
             continue
-        match draw(st.sampled_from(["results", "thinking", "blocks", "role", "message"])):
+        match draw(st.sampled_from(["results", "thinking", "blocks", "role", "message", "span", "span"])):
             case "results":
                 some = st.sampled_from(["kept", "refilled", "cut", "marked within", "an empty text"])
                 new = [
@@ -60,6 +69,10 @@ def edits_of(draw: Callable[[st.SearchStrategy[Any]], Any], messages: list[Messa
             case "role":
                 other = "user" if message["role"] == "assistant" else "assistant"
                 edits.append(Edit(start=place, stop=place + 1, messages=({**message, "role": other},)))
+                continue
+            case "span":  # of any messages, as of those of a summary
+                stop = draw(st.integers(place + 1, min(place + 4, len(messages))))
+                edits.append(Edit(start=place, stop=stop, messages=draw(instead_of(messages[place:stop]))))
                 continue
             case _:
                 edits.append(Edit(start=place, stop=place + 1, messages=()))
@@ -79,9 +92,11 @@ def test_the_problems_of_an_edit_are_those_of_the_edited_history(
     edits = data.draw(edits_of(messages))
     edited: list[Message] = []
     for place, message in enumerate(messages):
-        edited += next((edit.messages for edit in edits if edit.start == place), (message,))
+        if not any(edit.start < place < edit.stop for edit in edits):
+            edited += next((edit.messages for edit in edits if edit.start == place), (message,))
     found = list(history_problems(edited))
     event("refused" if found else "taken")
+    event("spans" if any(edit.stop - edit.start > 1 for edit in edits) else "no spans")
     assert list(edit_problems(messages, edits)) == found
 
 
@@ -147,3 +162,41 @@ def test_a_message_of_thinking_alone_may_not_be_left_empty() -> None:
     assert list(history_problems(split)) == []
     found = list(edit_problems(split, [Edit(start=1, stop=2, messages=(assistant(),))]))
     assert found == ["messages.1: the content must not be empty"]
+
+
+SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+BY_SERVER = {**call("c"), "caller": {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}}
+
+
+@pytest.mark.parametrize(
+    ("messages", "edit", "problem"),
+    [
+        (
+            [user("Go."), assistant(BY_SERVER), user("On."), assistant("Done."), user(result("c"))],
+            Edit(start=0, stop=3, messages=(user("Go. It was done."),)),
+            "which no tool_use before it asks for",
+        ),
+        (
+            [user(*[{**text("x"), "cache_control": MARK}] * 4), *HISTORY[1:]],
+            Edit(start=4, stop=5, messages=(user({**text("More."), "cache_control": MARK}), user("Please."))),
+            "5 blocks carry cache_control",
+        ),
+        (
+            [user("Go."), assistant("So."), user("On."), assistant("Done."), user("More.")],
+            Edit(start=1, stop=3, messages=(assistant(SEARCH),)),
+            "have no result",
+        ),
+        (HISTORY, Edit(start=0, stop=3, messages=()), "the first message must have the role user"),
+        (HISTORY, Edit(start=0, stop=1, messages=(assistant("So."), user("Go."))), "the first message must"),
+        (HISTORY, Edit(start=1, stop=3, messages=()), None),
+        (HISTORY, Edit(start=0, stop=3, messages=(user("Go. It was done."),)), None),
+        (HISTORY, Edit(start=2, stop=5, messages=(user(result("a"), result("b"), text("It was done.")),)), None),
+    ],
+)
+def test_an_edit_of_a_span_is_judged_by_all_that_it_reaches(
+    messages: list[Message], edit: Edit, problem: str | None
+) -> None:
+    assert list(history_problems(messages)) == []
+    found = list(edit_problems(messages, [edit]))
+    assert found == list(history_problems([*messages[: edit.start], *edit.messages, *messages[edit.stop :]]))
+    assert (problem in found[0]) if problem is not None else found == []

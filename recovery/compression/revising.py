@@ -1,23 +1,74 @@
 """Whether a history is still one that the API takes once it has been edited, told by what the edits changed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from looplatch.recovery.compression.edits import Edit, apply
-from looplatch.recovery.compression.exchanges import THINKING
+import attrs
+
+from looplatch.recovery.compression.edits import Edit, apply, in_order
+from looplatch.recovery.compression.exchanges import THINKING, blocks_of
 from looplatch.recovery.content import cache_marks, content_problems
 from looplatch.recovery.validity import history_problems
 from looplatch.recovery.weights import Message
+
+_SAID: Final[Message] = {"role": "user", "content": "-"}
 
 
 def edit_problems(messages: Sequence[Message], edits: Sequence[Edit]) -> Iterator[str]:
     """Every reason why the API would refuse the edited `messages`, which it takes as they are.
 
-    The same as `history_problems` of the edited history. That is not looked through where each edit only gives results
-    another content or leaves thinking out: calls and results are then paired as before, and roles follow as they did.
+    The same as `history_problems` of the edited history. Where an edit only gives results another content or leaves
+    thinking out, calls and results are paired as before, and roles follow as they did. Around each of the others, only
+    the turns that it reaches are looked through; the whole history is where that does not do, to say what is wrong.
     """
-    if not all(_keeps_order(messages, edit) for edit in edits):
+    others = [edit for edit in edits if not _keeps_order(messages, edit)]
+    if others and not _is_right_around(messages, edits, others):
         yield from history_problems(apply(messages, edits))
+
+
+def _is_right_around(messages: Sequence[Message], edits: Sequence[Edit], others: Sequence[Edit]) -> bool:
+    """Whether every run of whole turns with some of the `others` in it is taken by itself, and between those behind it.
+
+    A turn that begins behind the user's side owes nothing to what is before it, but for results of calls that the
+    server's tools made earlier, and the number of cache marks.
+    """
+    gone = [block for edit in others for message in messages[edit.start : edit.stop] for block in blocks_of(message)]
+    new = [block for edit in others for message in edit.messages for block in blocks_of(message)]
+    if any("caller" in block for block in gone) or cache_marks(new) > cache_marks(gone):
+        return False
+    for start, stop in _runs(messages, others):
+        within = (edit for edit in edits if start <= edit.start and edit.stop <= stop)
+        run = apply(messages[start:stop], [attrs.evolve(e, start=e.start - start, stop=e.stop - start) for e in within])
+        if start and not (run and run[0]["role"] == "assistant"):
+            return False
+        if stop < len(messages) and not (run and run[-1]["role"] == "user"):
+            return False
+        if any(history_problems([_SAID, *run] if start else run)):
+            return False
+    return True
+
+
+def _runs(messages: Sequence[Message], edits: Sequence[Edit]) -> Iterator[tuple[int, int]]:
+    """The shortest runs of whole turns that have the edits in them: each begins where the model speaks anew."""
+    run: tuple[int, int] | None = None
+    for edit in in_order(edits):
+        start, stop = edit.start, edit.stop
+        while start > 0 and not _begins_turn(messages, start):
+            start -= 1
+        while stop < len(messages) and not _begins_turn(messages, stop):
+            stop += 1
+        if run is not None and run[1] <= start:
+            yield run
+        elif run is not None:
+            start = run[0]
+        run = start, stop
+    if run is not None:
+        yield run
+
+
+def _begins_turn(messages: Sequence[Message], place: int) -> bool:
+    """Whether the model speaks at a place behind the user's side."""
+    return 0 < place < len(messages) and messages[place]["role"] == "assistant" != messages[place - 1]["role"]
 
 
 def _keeps_order(messages: Sequence[Message], edit: Edit) -> bool:
