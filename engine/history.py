@@ -267,7 +267,7 @@ def _end(entries: Sequence[_Entry], body: bytearray, index: int) -> int:
 
 
 def _entry(start: int, joining: Joining, encoded: bytes, hashes: bytes) -> _Entry:
-    packed = _packed([one.skeleton for one in joining.kept])
+    packed = _packed([skeleton for _, skeleton in joining.kept])
     media, marks = weight_of(encoded) - len(encoded), marks_in(encoded)
     return _Entry(start, joining.role, joining.form, hashes, packed, media, marks)
 
@@ -275,7 +275,7 @@ def _entry(start: int, joining: Joining, encoded: bytes, hashes: bytes) -> _Entr
 def _message(role: str, form: str, kept: Sequence[Kept]) -> bytes:
     if form == "text":
         return b'{"role":"%b","content":%b}' % (role.encode(), kept[0].encoded)
-    return _blocks(role, [one.encoded for one in kept])
+    return _blocks(role, [encoded for encoded, _ in kept])
 
 
 def _blocks(role: str, blocks: Sequence[bytes]) -> bytes:

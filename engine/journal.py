@@ -11,7 +11,7 @@ from typing import Any, cast
 from looplatch.audit.protocol import AuditLog, Commitment, KeepsMany
 from looplatch.encoding import encode
 from looplatch.history import Rewrite
-from looplatch.kept import Kept, skeleton_of
+from looplatch.kept import Kept, new_in, skeleton_of
 from looplatch.machine import Move
 from looplatch.names import Names
 from looplatch.states.event import Event
@@ -61,11 +61,12 @@ class Journal:
 
         told: what records have said of each, where only its content is another one now.
         """
+        before = told or [None] * len(parts)
         encoded = list(map(encode, parts))
-        made = self._put_all(parts, encoded)
+        made = self._put_all(parts, encoded, list(map(new_in, parts, encoded, before)))
         skeletons = [
             skeleton_of(part, one, self.names) if was is None else {**was, "commitment": one.hex, "bytes": one.size}
-            for part, one, was in zip(parts, made, told or [None] * len(parts), strict=True)
+            for part, one, was in zip(parts, made, before, strict=True)
         ]
         return list(map(Kept, encoded, skeletons))
 
@@ -112,10 +113,15 @@ class Journal:
             self._redacted[kept.hex] = list(found)
         return kept
 
-    def _put_all(self, values: Sequence[object], encoded: Sequence[bytes]) -> list[Commitment]:
+    def _put_all(
+        self, values: Sequence[object], encoded: Sequence[bytes], looked_at: Sequence[bytes]
+    ) -> list[Commitment]:
+        """Put values into the payload store; of each, `looked_at` has all that was not looked at for secrets before."""
         log, secrets, taken_out = self.log, self._secrets, self._secrets.taken_out_of_block
         if not isinstance(log, KeepsMany):
             return [self._put(value, data, taken_out) for value, data in zip(values, encoded, strict=True)]
+        if not secrets.may_be_in(b"\n".join(dict.fromkeys(looked_at))):
+            return log.keep_all(encoded)
         made: list[Commitment] = []
         clean: list[bytes] = []
         for start in range(0, len(encoded), _AT_ONCE):

@@ -1,20 +1,19 @@
 """A content block that is in the payload store."""
 
-from typing import Any, Final
-
-import attrs
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from looplatch.audit.protocol import Commitment
 from looplatch.names import Names
 
 _CALLS: Final = frozenset(("tool_use", "server_tool_use", "mcp_tool_use"))
+_OF_RESULTS: Final = frozenset(("type", "tool_use_id", "content", "is_error"))
 
 
-@attrs.frozen
-class Kept:
+class Kept(NamedTuple):
     """A content block, encoded once, and what a record says of it."""
 
-    encoded: bytes = attrs.field(repr=False)
+    encoded: bytes
     skeleton: dict[str, Any]
 
 
@@ -44,3 +43,11 @@ def _caller(block: dict[str, Any]) -> str | None:
             return kind
         case _:
             return None
+
+
+def new_in(part: dict[str, Any] | str, encoded: bytes, told: Mapping[str, Any] | None) -> bytes:
+    """What may have secrets in a content block: of a result whose content alone is new, that is its content."""
+    if told is None or isinstance(part, str) or not part.keys() <= _OF_RESULTS:
+        return encoded
+    content = part["content"]
+    return content.encode(errors="replace") if isinstance(content, str) else encoded

@@ -164,8 +164,8 @@ def test_a_message_of_thinking_alone_may_not_be_left_empty() -> None:
     assert found == ["messages.1: the content must not be empty"]
 
 
-SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
-BY_SERVER = {**call("c"), "caller": {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}}
+SEARCH: Block = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+BY_SERVER: Block = {**call("c"), "caller": {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}}
 
 
 @pytest.mark.parametrize(

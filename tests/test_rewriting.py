@@ -171,6 +171,25 @@ def test_secrets_are_taken_out_of_contents_that_are_kept_together(log: type[Memo
     assert list(journal.told({})["redacted"]) == [parts[40].skeleton["commitment"]]
 
 
+@pytest.mark.parametrize("blocks", [False, True], ids=["a text", "blocks"])
+def test_a_secret_in_the_new_content_of_a_result_is_taken_out(blocks: bool) -> None:
+    """Of two results that are cut, what is new in one has a secret: it alone is kept without it."""
+    token = "ghp_" + "a1B2" * 9
+    kept = MemoryLog("run-1", payloads="keep")
+    journal = Journal(kept, SECRETS)
+    was = journal.keep_all([histories.result("a", "long"), histories.result("b", "long")])
+    said = [f"the token is {token}.", "head and tail"]
+    new = [histories.result(own, [histories.text(one)] if blocks else one) for own, one in zip("ab", said, strict=True)]
+    parts = journal.keep_all(new, [one.skeleton for one in was])
+    assert [json.loads(part.encoded) for part in parts] == new
+    found = [kept.payloads.find(part.skeleton["commitment"]) for part in parts]
+    texts = [one[1].decode() for one in found if one is not None]
+    assert ["[redacted: github_token]" in one for one in texts] == [True, False]
+    assert not any(token in one for one in texts)
+    told = [{**one.skeleton, "commitment": "", "bytes": 0} for one in (*was, *parts)]
+    assert told[:2] == told[2:]
+
+
 def test_a_change_that_the_api_would_refuse_is_not_made() -> None:
     async def main() -> None:
         at = workplace([histories.user("Go."), *histories.steps(2)])

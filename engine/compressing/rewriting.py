@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
-
 from looplatch.encoding import encode
 from looplatch.history import History, Joining, Rewrite
 from looplatch.journal import Journal
@@ -50,7 +48,7 @@ def _without_halves(at: Workplace, messages: Sequence[Message], edit: Edit) -> E
     places = range(edit.start, edit.stop)
     commitments = (str(part["commitment"]) for place in places for part in at.history.skeletons(place))
     made = at.journal.without_halves(edit.messages, messages[edit.start : edit.stop], commitments)
-    return edit if made is edit.messages else attrs.evolve(edit, messages=tuple(made))
+    return edit if made is edit.messages else edit._replace(messages=tuple(made))
 
 
 def _kept(journal: Journal, history: History, messages: Sequence[Message], edits: Sequence[Edit]) -> dict[int, Kept]:

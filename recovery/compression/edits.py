@@ -1,9 +1,7 @@
 """Edits: how a compression level says what is to become of a history. Nothing is changed in place."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final, TypeVar
-
-import attrs
+from typing import Final, NamedTuple, TypeVar
 
 from looplatch.recovery.weights import Message, weigh_all
 
@@ -15,8 +13,7 @@ Weights = Sequence[int] | None
 LEAST_SAVING: Final = 16  # tokens below which no edit is worth the prompt cache behind it
 
 
-@attrs.frozen(kw_only=True)
-class Edit:
+class Edit(NamedTuple):
     """`messages[start:stop]` of a history are replaced by `messages`; all edits of a level count in the old history."""
 
     start: int
@@ -66,7 +63,11 @@ def first_changed(edits: Sequence[Edit]) -> int:
 
 def saving(messages: Sequence[Message], edits: Iterable[Edit], weights: Weights = None) -> int:
     """How many tokens the edits save together; below 0 where they make the history longer."""
-    return sum(_gain(messages, edit, weights) for edit in edits)
+    gone, new = 0, list[Message]()
+    for edit in edits:
+        gone += _weight(messages, edit, weights)
+        new += edit.messages
+    return gone - weigh_all(new)
 
 
 def is_worth_it(messages: Sequence[Message], edits: Iterable[Edit], weights: Weights = None) -> bool:
@@ -76,10 +77,11 @@ def is_worth_it(messages: Sequence[Message], edits: Iterable[Edit], weights: Wei
 
 def lowering(messages: Sequence[Message], edits: Iterable[Edit], weights: Weights = None) -> tuple[Edit, ...]:
     """The edits among these that make the history shorter, each by itself."""
-    return tuple(edit for edit in edits if _gain(messages, edit, weights) > 0)
+    return tuple(edit for edit in edits if _weight(messages, edit, weights) > weigh_all(edit.messages))
 
 
-def _gain(messages: Sequence[Message], edit: Edit, weights: Weights) -> int:
+def _weight(messages: Sequence[Message], edit: Edit, weights: Weights) -> int:
+    """What those messages weigh that an edit takes out."""
     if weights is None:
-        return weigh_all(messages[edit.start : edit.stop]) - weigh_all(edit.messages)
-    return sum(weights[edit.start : edit.stop]) - weigh_all(edit.messages)
+        return weigh_all(messages[edit.start : edit.stop])
+    return sum(weights[edit.start : edit.stop])

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-import attrs
-
 from looplatch.recovery.compression.edits import Edit, apply, in_order
 from looplatch.recovery.compression.exchanges import THINKING, blocks_of
 from looplatch.recovery.content import cache_marks, content_problems
@@ -37,8 +35,8 @@ def _is_right_around(messages: Sequence[Message], edits: Sequence[Edit], others:
     if any("caller" in block for block in gone) or cache_marks(new) > cache_marks(gone):
         return False
     for start, stop in _runs(messages, others):
-        within = (edit for edit in edits if start <= edit.start and edit.stop <= stop)
-        run = apply(messages[start:stop], [attrs.evolve(e, start=e.start - start, stop=e.stop - start) for e in within])
+        within = (Edit(a - start, b - start, new) for a, b, new in edits if start <= a and b <= stop)
+        run = apply(messages[start:stop], within)
         if start and not (run and run[0]["role"] == "assistant"):
             return False
         if stop < len(messages) and not (run and run[-1]["role"] == "user"):
