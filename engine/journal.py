@@ -152,18 +152,12 @@ class Journal:
 
     def move(self, move: Move) -> Record:
         """A move, with the verdict of every alternative and what the context changed."""
-        row = move.row
         return self.log.append(
             Kind.TRANSITION,
             {
-                "source": str(move.source),
-                "event": type(move.event).__name__,
+                **move.told,
                 "fields": self._fields(move.event),
-                "target": str(move.target),
-                "reason": None if row.reason is None else str(row.reason),
-                "strategy": None if row.strategy is None else str(row.strategy),
-                "terminal": None if row.terminal is None else str(row.terminal),
-                "guards": [list(verdict) for verdict in move.verdicts],
+                "guards": list(map(list, move.verdicts)),
                 "change": {name: self._plain(value) for name, value in move.change.items()},
             },
         )
@@ -327,9 +321,11 @@ class Journal:
         """What the log holds of an event: whole numbers within bounds, and names that are fit for it."""
         fields = event.fields()
         for name, value in fields.items():
-            if value is None or value is False or (type(value) is int and -MAX_INT <= value <= MAX_INT):
-                continue
-            fields[name] = self._plain(value)
+            if type(value) is int:
+                if not -MAX_INT <= value <= MAX_INT:
+                    fields[name] = max(-MAX_INT, min(value, MAX_INT))
+            elif value is not None and value is not False:
+                fields[name] = self._plain(value)
         return fields
 
     def _plain(self, value: object) -> object:

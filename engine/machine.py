@@ -5,7 +5,7 @@ commands that follow. It performs nothing, and knows neither clock nor chance.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import attrs
 import transitions
@@ -13,7 +13,7 @@ import transitions
 from looplatch.states.commands import Command
 from looplatch.states.context import TOTALS, Context
 from looplatch.states.errors import IllegalTransition, NoGuardPassed, RefusedEvent
-from looplatch.states.event import Event
+from looplatch.states.event import Event, reader_of
 from looplatch.states.record import MAX_INT
 from looplatch.states.state import State
 from looplatch.states.table import TABLE
@@ -41,9 +41,11 @@ class CounterExceeded(RefusedEvent):
         self.row = row
 
 
-@attrs.frozen(kw_only=True)
-class Move:
-    """One accepted event. `target` equals `source` for a row that stays; `change` holds what the context changed."""
+class Move(NamedTuple):
+    """One accepted event. `target` equals `source` for a row that stays; `change` holds what the context changed.
+
+    told: the names in its record: source, event, target, reason, strategy and terminal.
+    """
 
     source: State
     event: Event
@@ -52,6 +54,7 @@ class Move:
     verdicts: tuple[tuple[str, bool], ...]
     change: dict[str, Any]
     context: Context
+    told: Mapping[str, str | None]
 
     @property
     def commands(self) -> tuple[Command, ...]:
@@ -75,9 +78,7 @@ class _CompiledRow(transitions.Transition):
         self.row = row
 
     def execute(self, event_data: transitions.EventData) -> bool:
-        """Change the state, if this is the row that holds: every guard was asked already."""
-        if event_data.kwargs["row"] is not self.row:
-            return False
+        """Change the state: every guard was asked already."""
         if self.dest is not None:
             setattr(event_data.model, event_data.machine.model_attribute, self.dest)
         return True
@@ -87,11 +88,11 @@ class _CompiledEvent(transitions.Event):
     """An event as `transitions` takes it: no queue, and no callbacks around it either."""
 
     def trigger(self, model: object, *args: Any, **kwargs: Any) -> bool:
-        """Have the row execute that will, of those that leave the model's state; False if there is none."""
-        data, done = transitions.EventData(None, self, self.machine, model, args, kwargs), False
+        """Have the row execute that is to, if it leaves the model's state; False where it does not."""
         for row in self.transitions.get(getattr(model, self.machine.model_attribute), ()):
-            done |= row.execute(data)
-        return done
+            if cast("_CompiledRow", row).row is kwargs["row"]:
+                return row.execute(transitions.EventData(None, self, self.machine, model, args, kwargs))
+        return False
 
 
 class _Compiled(transitions.Machine):
@@ -103,13 +104,21 @@ class _Compiled(transitions.Machine):
 
 @attrs.frozen
 class _Alternative:
-    """A row that may hold: what its guard asks, and which fields get a value of the row's own, or of the event's."""
+    """A row that may hold from one state: what its guard asks, what a record names, and what changes in the context.
+
+    names: of the fields that get a value of the row's own, which `values` are; `held` reads them. takes: those that get
+    the event's. raises: the counters that go up.
+    """
 
     row: Transition
     guard: str
     test: Callable[[Context, Any], bool]
-    sets: tuple[tuple[str, object], ...]
+    told: Mapping[str, str | None]
+    names: tuple[str, ...]
+    values: tuple[object, ...]
+    held: Callable[[Context], tuple[object, ...]]
     takes: tuple[str, ...]
+    raises: tuple[Counter, ...]
 
 
 @attrs.frozen
@@ -125,9 +134,8 @@ class Machine:
 
     def __init__(self, table: Table = TABLE) -> None:
         self.table = table
-        start = {counter.name: counter.start for counter in table.counters}
         self._states = {str(state): state for state in table.states}
-        self._counters = {counter.name: counter for counter in table.counters}
+        counters = {counter.name: counter for counter in table.counters}
         machine = _Compiled(
             model=None,
             states=[str(state) for state in table.states],
@@ -147,7 +155,7 @@ class Machine:
                     )
         self._choices = {
             (str(state), kind): _Choice(
-                tuple(_alternative(row, start) for row in rows),
+                tuple(_alternative(state, row, counters) for row in rows),
                 machine.events[kind.__name__].trigger,
             )
             for state in table.states
@@ -174,31 +182,28 @@ class Machine:
         choice = self._choices.get((cursor.state, kind))
         if choice is None:
             raise IllegalTransition(source, kind.__name__, self.table.legal_events(source))
-        verdicts = tuple([(one.guard, one.test(context, event)) for one in choice.alternatives])
-        taken = [one for one, (_, verdict) in zip(choice.alternatives, verdicts, strict=True) if verdict is True]
-        if len(taken) != 1:
-            raise NoGuardPassed(source, kind.__name__, dict(verdicts), self.table.legal_events(source))
-        row = taken[0].row
-        if row.raises and (spent := self._spent(context, row)) is not None:
-            legal = self.table.legal_events(source)
-            bound = spent.bound_in(context)
-            raise CounterExceeded(
-                spent.name, bound, row.name, state=source, event=kind.__name__, verdicts=dict(verdicts), legal=legal
-            )
-        change = _change(context, taken[0], event)
+        said: list[tuple[str, bool]] = []
+        held: list[_Alternative] = []
+        for one in choice.alternatives:
+            verdict = one.test(context, event)
+            said.append((one.guard, verdict))
+            if verdict is True:
+                held.append(one)
+        if len(held) != 1:
+            raise NoGuardPassed(source, kind.__name__, dict(said), self.table.legal_events(source))
+        taken, row = held[0], held[0].row
+        for counter in taken.raises:
+            if getattr(context, counter.name) >= (bound := counter.bound_in(context)):
+                legal, verdicts = self.table.legal_events(source), dict(said)
+                raise CounterExceeded(
+                    counter.name, bound, row.name, state=source, event=kind.__name__, verdicts=verdicts, legal=legal
+                )
+        change = _change(context, taken, event)
         if choice.trigger(cursor, row=row) is not True:
-            raise NoGuardPassed(source, kind.__name__, dict(verdicts), self.table.legal_events(source))
+            raise NoGuardPassed(source, kind.__name__, dict(said), self.table.legal_events(source))
         if change:
-            cursor.context = context.changed(change)
-        return Move(
-            source=source,
-            event=event,
-            target=self._states[cursor.state],
-            row=row,
-            verdicts=verdicts,
-            change=change,
-            context=cursor.context,
-        )
+            context = cursor.context = context.changed(change)
+        return Move(source, event, self._states[cursor.state], row, tuple(said), change, context, taken.told)
 
     def verdicts(self, state: State, context: Context, event: Event) -> tuple[tuple[str, bool], ...]:
         """What every alternative of `event` in `state` says, in the table's order; empty where the event is illegal."""
@@ -206,36 +211,51 @@ class Machine:
             (row.guard.name, row.guard.test(context, event)) for row in self.table.alternatives(state, type(event))
         )
 
-    def _spent(self, context: Context, row: Transition) -> Counter | None:
-        """The counter that `row` would raise beyond its bound, if there is one."""
-        counters = (self._counters[name] for name in row.raises)
-        return next((one for one in counters if getattr(context, one.name) >= one.bound_in(context)), None)
 
-
-def _alternative(row: Transition, start: Mapping[str, int]) -> _Alternative:
+def _alternative(state: State, row: Transition, counters: Mapping[str, Counter]) -> _Alternative:
     """A row as an alternative. What is said later counts: the row's values, the event's, resets, raises and totals."""
     said = {*row.raises, *(TOTALS if row.adds else ())}
-    resets = {name: start[name] for name in row.resets if name not in said}
+    resets = {name: counters[name].start for name in row.resets if name not in said}
     takes = tuple(name for name in row.takes if name not in said and name not in resets)
     values = {**dict(row.sets), **({} if row.reason is None else {"reason": row.reason})}
     sets = {name: value for name, value in values.items() if name not in said and name not in takes} | resets
-    return _Alternative(row, row.guard.name, row.guard.test, tuple(sets.items()), takes)
+    names = tuple(sets)
+    return _Alternative(
+        row,
+        row.guard.name,
+        row.guard.test,
+        {
+            "source": str(state),
+            "event": row.event.__name__,
+            "target": str(row.target or state),
+            "reason": None if row.reason is None else str(row.reason),
+            "strategy": None if row.strategy is None else str(row.strategy),
+            "terminal": None if row.terminal is None else str(row.terminal),
+        },
+        names,
+        tuple(sets.values()),
+        reader_of(names),
+        takes,
+        tuple(counters[name] for name in row.raises),
+    )
+
+
+_totals = reader_of(TOTALS)
 
 
 def _change(context: Context, taken: _Alternative, event: Event) -> dict[str, Any]:
     """The fields of the context that a row changes, with their new values."""
-    row, change = taken.row, dict[str, Any]()
-    for name, value in taken.sets:
-        if value != getattr(context, name):
-            change[name] = value
+    change = dict[str, Any]()
+    have = taken.held(context)
+    if have != taken.values:  # mostly, all of that is so already
+        change |= {name: new for name, old, new in zip(taken.names, have, taken.values, strict=True) if new != old}
     for name in taken.takes:
         if (value := getattr(event, name)) != getattr(context, name):
             change[name] = value
-    for name in row.raises:
-        change[name] = getattr(context, name) + 1
-    if row.adds:
-        for name in TOTALS:
-            have = getattr(context, name)
-            if (total := min(have + getattr(event, name), MAX_INT)) != have:  # what a record can hold
+    for counter in taken.raises:
+        change[counter.name] = getattr(context, counter.name) + 1
+    if taken.row.adds:
+        for name, have, more in zip(TOTALS, _totals(context), _totals(event), strict=True):
+            if more and (total := min(have + more, MAX_INT)) != have:  # what a record can hold
                 change[name] = total
     return change

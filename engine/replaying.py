@@ -159,15 +159,10 @@ def _told(machine: Machine, cursor: Cursor, state: str, event: Event) -> dict[st
         nothing = dict.fromkeys(("reason", "strategy", "terminal"))
         guards = [[name, verdict] for name, verdict in refused.verdicts.items()]
         return {"kind": "rejected", "source": state, "target": state, **nothing, "guards": guards, "change": {}}
-    row = move.row
     return {
         "kind": "transition",
-        "source": state,
+        **move.told,
         "guards": [[name, verdict] for name, verdict in move.verdicts],
-        "target": str(move.target),
-        "reason": None if row.reason is None else str(row.reason),
-        "strategy": None if row.strategy is None else str(row.strategy),
-        "terminal": None if row.terminal is None else str(row.terminal),
         "change": {name: _plain(value) for name, value in move.change.items()},
     }
 

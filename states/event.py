@@ -1,7 +1,9 @@
 """Event: what every event is, and how it is written into a record and read back."""
 
+from collections.abc import Callable
 from enum import Enum
 from functools import cache
+from operator import attrgetter
 from types import NoneType
 from typing import Any, ClassVar, Final, Self, cast, get_args, get_type_hints
 
@@ -12,8 +14,6 @@ from looplatch.states.trouble import TroubleKind
 
 ENUMS: Final[dict[str, type[Enum]]] = {"trouble": TroubleKind, "level": Level}  # fields whose value is a member's name
 _NAMES: Final = {int: "int", str: "text", bool: "bool", NoneType: "null"}
-
-_PLAIN = frozenset((int, str, bool, NoneType))
 
 Scalar = int | str | bool | None
 Field = Scalar | tuple[str, ...]
@@ -33,11 +33,18 @@ class Event:
 
     def fields(self) -> dict[str, Any]:
         """The event's fields as the log holds them; names of enums as plain strings, tuples as lists."""
-        fields: dict[str, Any] = {}
-        for name in self.field_names():
-            value = getattr(self, name)
-            fields[name] = value if type(value) in _PLAIN else _plain(value)
+        values_of, others = self._layout()
+        fields = dict(zip(self.field_names(), values_of(self), strict=True))
+        for name in others:
+            fields[name] = _plain(fields[name])
         return fields
+
+    @classmethod
+    @cache
+    def _layout(cls) -> tuple[Callable[[Any], tuple[Any, ...]], tuple[str, ...]]:
+        """What reads all fields at once, and the names of those that the log holds in another form."""
+        others = tuple(name for name, held in cls.shape().items() if not isinstance(held, list))
+        return reader_of(cls.field_names()), others
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Self:
@@ -56,6 +63,17 @@ class Event:
         """What a record may hold in each field: a list of types, "texts", or {"one of": the members' names}."""
         declared = get_type_hints(cls)
         return {name: _shape(cls, name, declared[name]) for name in cls.field_names()}
+
+
+def reader_of(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """What reads the attributes of these names from an object, as a tuple."""
+    match names:
+        case ():
+            return lambda _: ()
+        case (name,):
+            return lambda held: (getattr(held, name),)
+        case _:
+            return attrgetter(*names)
 
 
 def _shape(event: type[Event], name: str, declared: Any) -> Any:
