@@ -5,7 +5,7 @@ commands that follow. It performs nothing, and knows neither clock nor chance.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import attrs
 import transitions
@@ -70,35 +70,23 @@ class Cursor:
     context: Context
 
 
-class _CompiledRow(transitions.Transition):
-    """A row as `transitions` takes it. There are no callbacks in this machine, so none are looked for around a move."""
-
-    def __init__(self, *args: Any, row: Transition, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.row = row
-
-    def execute(self, event_data: transitions.EventData) -> bool:
-        """Change the state: every guard was asked already."""
-        if self.dest is not None:
-            setattr(event_data.model, event_data.machine.model_attribute, self.dest)
-        return True
-
-
 class _CompiledEvent(transitions.Event):
-    """An event as `transitions` takes it: no queue, and no callbacks around it either."""
+    """An event as `transitions` takes it: its guards were asked already, and there is neither queue nor callback."""
 
-    def trigger(self, model: object, *args: Any, **kwargs: Any) -> bool:
-        """Have the row execute that is to, if it leaves the model's state; False where it does not."""
-        for row in self.transitions.get(getattr(model, self.machine.model_attribute), ()):
-            if cast("_CompiledRow", row).row is kwargs["row"]:
-                return row.execute(transitions.EventData(None, self, self.machine, model, args, kwargs))
-        return False
+    def trigger(self, model: Any, *args: Any, **kwargs: Any) -> bool:
+        """Take the row at `place`, of those that leave the model's state; False where there is none."""
+        rows: Sequence[Any] = self.transitions.get(model.state, ())
+        place: int = kwargs["place"]
+        if place >= len(rows):
+            return False
+        if (target := rows[place].dest) is not None:
+            model.state = target
+        return True
 
 
 class _Compiled(transitions.Machine):
     """A table as `transitions` takes it."""
 
-    transition_cls = _CompiledRow
     event_cls = _CompiledEvent
 
 
@@ -106,11 +94,12 @@ class _Compiled(transitions.Machine):
 class _Alternative:
     """A row that may hold from one state: what its guard asks, what a record names, and what changes in the context.
 
-    names: of the fields that get a value of the row's own, which `values` are; `held` reads them. takes: those that get
-    the event's. raises: the counters that go up.
+    place: among the alternatives. names: of the fields that get a value of the row's own, which `values` are; `held`
+    reads them. takes: those that get the event's. raises: the counters that go up.
     """
 
     row: Transition
+    place: int
     guard: str
     test: Callable[[Context, Any], bool]
     told: Mapping[str, str | None]
@@ -125,6 +114,7 @@ class _Alternative:
 class _Choice:
     """The alternatives of one state and event, in the table's order, and what asks `transitions`."""
 
+    source: State
     alternatives: tuple[_Alternative, ...]
     trigger: Callable[..., bool]
 
@@ -147,15 +137,12 @@ class Machine:
         for state in table.states:
             for row in table.rows:
                 if state in row.sources:
-                    machine.add_transition(
-                        row.event.__name__,
-                        str(state),
-                        None if row.target is None else str(row.target),
-                        row=row,
-                    )
+                    target = None if row.target is None else str(row.target)
+                    machine.add_transition(row.event.__name__, str(state), target)
         self._choices = {
             (str(state), kind): _Choice(
-                tuple(_alternative(state, row, counters) for row in rows),
+                state,
+                tuple(_alternative(state, row, place, counters) for place, row in enumerate(rows)),
                 machine.events[kind.__name__].trigger,
             )
             for state in table.states
@@ -177,11 +164,12 @@ class Machine:
         Raises IllegalTransition when the state has no row for the event, NoGuardPassed when not exactly one guard
         holds, CounterExceeded when the row would raise a counter beyond its bound; the cursor is unchanged then.
         """
-        source, context = self._states[cursor.state], cursor.context
-        kind = type(event)
+        kind, context = type(event), cursor.context
         choice = self._choices.get((cursor.state, kind))
         if choice is None:
+            source = self._states[cursor.state]
             raise IllegalTransition(source, kind.__name__, self.table.legal_events(source))
+        source = choice.source
         said: list[tuple[str, bool]] = []
         held: list[_Alternative] = []
         for one in choice.alternatives:
@@ -199,7 +187,7 @@ class Machine:
                     counter.name, bound, row.name, state=source, event=kind.__name__, verdicts=verdicts, legal=legal
                 )
         change = _change(context, taken, event)
-        if choice.trigger(cursor, row=row) is not True:
+        if choice.trigger(cursor, place=taken.place) is not True:
             raise NoGuardPassed(source, kind.__name__, dict(said), self.table.legal_events(source))
         if change:
             context = cursor.context = context.changed(change)
@@ -212,7 +200,7 @@ class Machine:
         )
 
 
-def _alternative(state: State, row: Transition, counters: Mapping[str, Counter]) -> _Alternative:
+def _alternative(state: State, row: Transition, place: int, counters: Mapping[str, Counter]) -> _Alternative:
     """A row as an alternative. What is said later counts: the row's values, the event's, resets, raises and totals."""
     said = {*row.raises, *(TOTALS if row.adds else ())}
     resets = {name: counters[name].start for name in row.resets if name not in said}
@@ -222,6 +210,7 @@ def _alternative(state: State, row: Transition, counters: Mapping[str, Counter])
     names = tuple(sets)
     return _Alternative(
         row,
+        place,
         row.guard.name,
         row.guard.test,
         {
