@@ -10,7 +10,9 @@ import orjson
 from looplatch.blocks import blocks_of
 from looplatch.encoding import decode, encode
 from looplatch.kept import Kept
+from looplatch.names import LONGEST
 from looplatch.recovery.closing import open_server_calls
+from looplatch.recovery.naming import CALL_ID, TOOL_NAME
 from looplatch.recovery.weights import BYTES_PER_TOKEN
 from looplatch.request import marks_in
 from looplatch.states.record import ZEROS, digest
@@ -21,8 +23,6 @@ _BASE64_WEIGHT = 6_400
 
 _THINKING = ("thinking", "redacted_thinking")
 
-_ID = re.compile(r"[a-zA-Z0-9_-]{1,256}")  # what the API takes as the id of a tool_use
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")  # and as its name
 _NEITHER = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -245,7 +245,8 @@ class History:
 
         Taken are the ids of the history and those in `taken`.
         """
-        base = wanted if _ID.fullmatch(wanted) else _NEITHER.sub("_", wanted)[:200] or "toolu"
+        fits = len(wanted) <= LONGEST and CALL_ID.fullmatch(wanted)  # a record would not keep all of a longer one
+        base = wanted if fits else _NEITHER.sub("_", wanted)[:200] or "toolu"
         own, n = base, 2
         while own in self.tool_use_ids or own in taken:
             own, n = f"{base}_{n}", n + 1
@@ -258,7 +259,7 @@ class History:
 
 def own_name(wanted: str) -> str:
     """The name that a new tool_use gets: the wanted one, or one made of it where the API would not take it back."""
-    return wanted if _NAME.fullmatch(wanted) else _NEITHER.sub("_", wanted)[:128] or "_"
+    return wanted if TOOL_NAME.fullmatch(wanted) else _NEITHER.sub("_", wanted)[:128] or "_"
 
 
 def _end(entries: Sequence[_Entry], body: bytearray, index: int) -> int:

@@ -196,7 +196,8 @@ class Hooks:
             if hook is not None:
                 check_function(f"Hooks.{name}", hook, "Give a function")
         moved = self.on_transition
-        if inspect.iscoroutinefunction(moved) or inspect.iscoroutinefunction(getattr(moved, "__call__", None)):  # noqa: B004
+        called: object = getattr(type(moved), "__call__", None)  # noqa: B004 (not whether it can be called, but how)
+        if inspect.iscoroutinefunction(moved) or inspect.iscoroutinefunction(called):
             what = f"{hook_name(moved)} is async, and nobody would await it"
             raise UsageError("Hooks.on_transition", what, "Give a plain function: it is called with each record")
 

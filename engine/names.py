@@ -6,7 +6,7 @@ from looplatch.encoding import mend_surrogates
 from looplatch.states.secrets import Secrets
 
 _LOOKED_AT: Final = 4_096  # characters of it in which a secret is looked for
-_LIMIT: Final = 256  # characters of a name that a record keeps
+LONGEST: Final = 256  # characters of a name that a record keeps
 _KNOWN: Final = 1_000  # names whose form in records is remembered: most come again and again
 
 
@@ -26,9 +26,9 @@ class Names:
         if known is not None:
             return known
         name = self._clean(mend_surrogates(text[:_LOOKED_AT]))
-        if len(name) > _LIMIT:
-            name = self._clean(name[:_LIMIT])  # what is cut may look like a secret that has ended there
-        if len(text) <= _LIMIT:
+        if len(name) > LONGEST:
+            name = self._clean(name[:LONGEST])  # what is cut may look like a secret that has ended there
+        if len(text) <= LONGEST:
             if len(self._known) >= _KNOWN:
                 self._known.clear()
             self._known[text] = name
@@ -37,7 +37,7 @@ class Names:
     def id_of(self, text: str) -> str:
         """The id of a call, as it is; where a secret is in it, as a record can hold it."""
         name = self.of(text)
-        return text if name == text or name == mend_surrogates(text[:_LIMIT]) else name
+        return text if name == text or name == mend_surrogates(text[:LONGEST]) else name
 
     def _clean(self, name: str) -> str:
         return str(self._secrets.taken_out(name)[0]) if self._secrets.may_be_in(name.encode()) else name

@@ -31,7 +31,7 @@ class ToolNotes:
     def __init__(self, *, model: str, prompt: str | None = None, max_tokens: int = 100) -> None:
         if not isinstance(model, str) or not model.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("ToolNotes.model", f"{model!r} is no model's name", "Give the name of a cheap model")
-        if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:  # pyright: ignore
+        if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("ToolNotes.max_tokens", f"{max_tokens!r} is not allowed", "Give a number from 1 on")
         self._model = model
         self._prompt = _ASKED if prompt is None else prompt

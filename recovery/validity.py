@@ -1,15 +1,13 @@
 """Whether a list of messages is a history that the API takes: asked of what a caller hands in."""
 
-import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 from looplatch.recovery.closing import SERVER_CALLS
 from looplatch.recovery.content import CACHE_MARKS, cache_marks, content_problems, is_object
+from looplatch.recovery.naming import CALL_ID, TOOL_NAME
 
 _ROLES: Final = ("user", "assistant", "system")
-_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
-_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 
 
 def history_problems(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -120,8 +118,8 @@ def _use_problems(place: int, uses: Sequence[Mapping[str, Any]], seen: set[str])
             yield f"messages.{place}: the tool_use id {own} occurs twice in one turn"
         seen.add(own)
         name = block.get("name")
-        if not (_ID.fullmatch(own) and isinstance(name, str) and _NAME.fullmatch(name)):
-            for field, pattern in (("id", _ID), ("name", _NAME)):
+        if not (CALL_ID.fullmatch(own) and isinstance(name, str) and TOOL_NAME.fullmatch(name)):
+            for field, pattern in (("id", CALL_ID), ("name", TOOL_NAME)):
                 if isinstance(value := block.get(field), str) and pattern.fullmatch(value):
                     continue
                 yield f"messages.{place}: the {field} {value!r:.200} of a tool_use must match {pattern.pattern}"

@@ -1,4 +1,4 @@
-"""Every error that looplatch raises.
+"""The base of every error that looplatch raises, and those that more than one of its parts raise.
 
 One base, leaves that say whose fault it is, and fields beside the text, so that a program can act on what a person
 reads. An exception that is not one of these, raised by looplatch, is a bug in looplatch.
@@ -12,7 +12,7 @@ class LooplatchError(Exception):
 
 
 class UsageError(LooplatchError):
-    """The caller asked for something that cannot be done; nothing was sent and nothing was written.
+    """The caller asked for something that cannot be done, and none of it was begun: nothing was sent or written for it.
 
     `what` names the argument or setting, `problem` says what is wrong with it, `mend` says what to do.
     """

@@ -52,14 +52,14 @@ def test_contents_are_kept_but_for_what_was_taken_out() -> None:
 
 
 def went_on(name: str, folder: Path, **options: Any) -> tuple[ResultMessage, list[dict[str, Any]]]:
-    """The run of the log `name`, gone on with beside a copy of it."""
+    """The run of the log `name`, gone on with beside a copy of it, by the table of this looplatch."""
     for path in PRESENT.glob(f"{name}.*"):
         shutil.copy(path, folder)
     log = folder / f"{name}.jsonl"
 
     async def main() -> ResultMessage:
         async with scripted(ScriptedAPI([DONE], known=read(log).messages), tools=[READ, WRITE], rules=ASKS) as loop:
-            return await loop.resume(log, **options)
+            return await loop.resume(log, accept_changes=True, **options)
 
     ended = asyncio.run(main())
     report = verify(log)

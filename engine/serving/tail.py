@@ -45,7 +45,7 @@ def tail_of(path: Path) -> Tail:
 async def awaited(tail: Tail, place: int, wait: float = WAIT_S) -> Piece:
     """The lines after `place`; none if none has come within `wait` seconds. Raises Replaced."""
     for _ in range(max(1, round(wait / _LOOK_S))):
-        piece = tail.piece(place)
+        piece = await asyncio.to_thread(tail.piece, place)  # it reads a file, or a database
         if piece.lines:
             return piece
         await asyncio.sleep(_LOOK_S)

@@ -1,12 +1,12 @@
 """A tool: what the model may call, and what happens then."""
 
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
 import attrs
 
 from looplatch.encoding import copied, decode, encode
+from looplatch.recovery.naming import TOOL_NAME
 from looplatch.states.errors import UsageError
 from looplatch.states.given import check_function, check_kind, check_switch, is_switch
 from looplatch.tools.context import ToolContext
@@ -14,8 +14,6 @@ from looplatch.tools.inputs import InputValidator
 from looplatch.tools.leash import GRACE_S
 
 __all__ = ["Close", "ReadOnly", "Tool", "ToolCall", "ToolResult"]
-
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 
 ReadOnly = bool | Callable[[dict[str, Any]], bool]
 """Whether calls of a tool only read: always, never, or as a predicate says of the input."""
@@ -36,7 +34,7 @@ class ToolResult:
 
 
 def _checked_name(name: object) -> str:
-    if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+    if not isinstance(name, str) or TOOL_NAME.fullmatch(name) is None:
         raise UsageError(
             f"tool {name!r}",
             "the name must be 1 to 128 characters out of a-z, A-Z, 0-9, _ and -",

@@ -2,7 +2,8 @@
 
 Guard: `compaction_allowed` (there is something to summarise, it was not tried in this turn, and the breaker is closed
 or half-open), then `shorter` on what came of it. Action: the model writes one summary of all before the latest
-exchange, and the request is made anew. A second overflow in the turn ends the run as `context_blocked`.
+exchange (`compression.compact`), and the request is made anew. A second overflow in the turn ends the run as
+`context_blocked`.
 """
 
 from typing import Final
