@@ -3,8 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-import attrs
-
 from looplatch.beside import WOKEN, Beside
 from looplatch.blocks import read_block
 from looplatch.calls import Calls
@@ -224,18 +222,10 @@ class Answer:
         A text that is nothing else is left out. This comes before any record names that text: none but the end of the
         call does.
         """
-        finished = self._assembly.finished
-        for place, done in reversed(list(enumerate(finished))):
-            if not done.sendable:
-                continue
-            texts = trimmed([done.block]) if done.block.get("type") == "text" else [done.block]
-            if texts == [done.block]:
-                return
+        for done in self._assembly.trim():
             del self._kept[done.index]
-            finished[place] = attrs.evolve(done, block=texts[0] if texts else done.block, sendable=bool(texts))
-            if texts:
-                self._kept[done.index] = self._at.journal.keep(texts[0])
-                return
+            if done.sendable:
+                self._kept[done.index] = self._at.journal.keep(done.block)
 
     def _conclude(self) -> Event:
         assembly = self._assembly

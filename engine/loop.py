@@ -19,7 +19,7 @@ from looplatch.model import SdkClient, default_client
 from looplatch.model.sdk import AsyncClient, check_client
 from looplatch.opening import Opening, checked_messages, new_run_id
 from looplatch.paths import path_of
-from looplatch.plan import Plan
+from looplatch.plan import Plan, refuse_secrets
 from looplatch.playback import Playback
 from looplatch.playback.player import play_again
 from looplatch.playback.tools import Mode
@@ -121,9 +121,6 @@ class Loop:
         if fallback_model is not None and (not fallback_model.strip() or fallback_model == model):
             raise UsageError("fallback_model", f"{fallback_model!r} is no other model", "Give the name of another one")
         check_kind("secrets", secrets, Secrets | None, "Give looplatch.audit.Secrets(...), or None")
-        for name, told in (("model", model), ("fallback_model", fallback_model)):
-            if secrets is not None and told is not None and (kinds := secrets.taken_out(told)[1]):
-                raise UsageError(name, f"it looks like a secret ({', '.join(kinds)})", "Give the name of a model")
         check_kind("limits", limits, Limits | None, "Give Limits(...)")
         check_kind("hooks", hooks, Hooks | None, "Give Hooks(...)")
         check_kind("compression", compression, Compression | None, "Give Compression(...)")
@@ -137,10 +134,6 @@ class Loop:
         if mirror is not None:
             check_methods("mirror", mirror, ("show",), "Give an object with a method show(record), or None")
         offer = offered(tools, read_only)
-        for tool in offer.definitions:
-            if secrets is not None and (kinds := secrets.taken_out(tool.get("name"))[1]):
-                problem = f"the name of one of them looks like a secret ({', '.join(kinds)})"
-                raise UsageError("tools", problem, "Give it another name, or have secrets not look for that")
         compression = compression or Compression()
         limits = limits or Limits()
         size = model_size(model)
@@ -182,6 +175,7 @@ class Loop:
             segment_bytes=segment_bytes,
             signer=signer_of(signer),
         )
+        refuse_secrets(self.plan)
 
     def _repr_svg_(self) -> str | None:
         from looplatch.diagrams.notebook import machine_svg

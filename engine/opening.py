@@ -18,11 +18,12 @@ from looplatch.history import History
 from looplatch.journal import Journal
 from looplatch.messages import SystemMessage
 from looplatch.outbox import Outbox
-from looplatch.plan import Plan
+from looplatch.plan import Plan, refuse_secret
 from looplatch.recovery.closing import with_turns_closed
 from looplatch.recovery.validity import history_problems
 from looplatch.states.errors import UsageError
 from looplatch.states.events import RunStarted
+from looplatch.states.secrets import Secrets
 from looplatch.states.table import TABLE
 from looplatch.workplace import Pauses, Workplace
 
@@ -186,6 +187,8 @@ def _open_log(plan: Plan, opening: Opening) -> AuditLog:
     if path is not None and not isinstance(path, Path):
         if path.head[0]:
             raise UsageError("log", f"it holds the run {path.run} already", "Give a new log, or resume that run")
+        if plan.secrets is not None:  # of the caller's own patterns some may look for what is like any run's id
+            refuse_secret(Secrets(known=plan.secrets.known), "log", path.run, "Give the run another id")
         return path
     if path is None and plan.log_dir is not None:
         path = plan.log_dir / f"{opening.run_id}.jsonl"

@@ -17,6 +17,7 @@ from looplatch.recovery.failure import Failure
 from looplatch.recovery.windows import ModelSize
 from looplatch.request import RequestParts
 from looplatch.rules import Rule
+from looplatch.states.errors import UsageError
 from looplatch.states.limits import Limits
 from looplatch.states.secrets import SECRETS, Secrets
 from looplatch.tools import Toolbox
@@ -50,3 +51,23 @@ class Plan:
     segment_bytes: int | None = None
     signer: Signer | None = None
     disk: Disk = DISK
+
+
+def refuse_secrets(plan: Plan) -> None:
+    """See that nothing looks like a secret that records name as it is. Raises UsageError, without what was found."""
+    secrets = plan.secrets
+    if secrets is None:
+        return
+    model = "Give the name of a model"
+    for what, named, mend in (("model", plan.parts.model, model), ("fallback_model", plan.fallback_model, model)):
+        refuse_secret(secrets, what, named, mend)
+    for tool in plan.parts.tools:
+        if kinds := secrets.taken_out(tool.get("name"))[1]:
+            problem = f"the name of one of them looks like a secret ({', '.join(kinds)})"
+            raise UsageError("tools", problem, "Give it another name, or have secrets not look for that")
+
+
+def refuse_secret(secrets: Secrets, what: str, named: str | None, mend: str) -> None:
+    """See that `named` does not look like a secret. Raises UsageError for the argument `what`, without what it is."""
+    if named is not None and (kinds := secrets.taken_out(named)[1]):
+        raise UsageError(what, f"it looks like a secret ({', '.join(kinds)})", mend)

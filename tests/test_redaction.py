@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import looplatch
-from looplatch import Tool, UsageError
+from looplatch import Log, Tool, UsageError
 from looplatch.audit import AuditLog, JsonlLog, LogInUse, MemoryLog, Secrets, SqliteLog, read, redact
 from looplatch.cli import main
 from looplatch.recovery.resume.lost import ContentRemoved
@@ -15,7 +15,8 @@ from looplatch.states.patterns import KNOWN_VERSION
 from looplatch.states.record import Kind
 from looplatch.states.verify.log import verify_lines
 from looplatch.testing import FakeClock, ScriptedAPI, reply, tool_use
-from tests.playing import ANYTHING, MODEL, played, scripted
+from tests.nesting import Agents, ask
+from tests.playing import ANYTHING, MODEL, played, saying, scripted
 
 SECRET = "sk-ant-" + "api03-0123456789abcdefABCDEF_-x"
 MARKED = "[redacted: anthropic_key]"
@@ -134,6 +135,37 @@ def test_a_model_named_like_a_secret_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match=f"{name}.*looks like a secret") as caught:
         looplatch.Loop(**given)
     assert SECRET not in str(caught.value)
+
+
+def test_a_run_named_like_a_secret_is_refused_before_anything_is_written() -> None:
+    log = MemoryLog(SECRET)
+
+    async def main() -> None:
+        async with scripted(ScriptedAPI([])) as loop:
+            await loop.run("Go.", log=log)
+
+    with pytest.raises(UsageError, match=r"log.*looks like a secret") as caught:
+        asyncio.run(main())
+    assert SECRET not in str(caught.value)
+    assert list(log.lines()) == []
+
+
+@pytest.mark.parametrize("inner", [{"model": "claude-badge1234567"}, {"tools": [saying("badge1234567", "there")]}])
+def test_a_sub_agent_of_what_looks_like_a_secret_to_its_parent_has_no_log(tmp_path: Path, inner: Any) -> None:
+    """Its parent's patterns count within it, too."""
+
+    async def main() -> Log:
+        script = [reply(ask("t1", "Look there.")), reply("Done.")]
+        options: dict[str, Any] = {"secrets": Secrets(own={"badge": r"badge\d{7}"}), "inner_options": inner}
+        async with Agents(script, [reply("Found.")], **options) as loop:
+            result = await loop.run("Go.", log=tmp_path / "run.jsonl")
+        assert result.result == "Done."
+        return read(tmp_path / "run.jsonl")
+
+    [told] = asyncio.run(main()).messages[2]["content"]
+    assert told["is_error"]
+    assert "UsageError" in told["content"]
+    assert all(b"badge1234567" not in file.read_bytes() for file in tmp_path.iterdir())
 
 
 def first(log: Path, **fields: Any) -> int:

@@ -19,7 +19,7 @@ from looplatch.messages import (
     UserMessage,
 )
 from looplatch.opening import Opening, checked_messages, new_run_id
-from looplatch.plan import Plan
+from looplatch.plan import Plan, refuse_secrets
 from looplatch.resuming.reading import read_resumption
 from looplatch.run import Run
 from looplatch.states.errors import LooplatchError, UsageError
@@ -131,7 +131,9 @@ def _within(plan: Plan, parent: Parentage, limits: Limits) -> Plan:
     secrets = secrets or wanted if secrets is None or wanted is None else secrets.with_those_of(wanted)
     pricer = plan.pricer or (parent.at.plan.pricer if parent.at.plan.limits.max_cost_usd is not None else None)
     signer = plan.signer or parent.at.plan.signer
-    return attrs.evolve(plan, limits=limits, log_dir=None, pricer=pricer, signer=signer, secrets=secrets)
+    within = attrs.evolve(plan, limits=limits, log_dir=None, pricer=pricer, signer=signer, secrets=secrets)
+    refuse_secrets(within)
+    return within
 
 
 def _least(*bounds: Any) -> Any:

@@ -7,6 +7,8 @@ Content is what the events say and nothing else: a block is finished with its `c
 from collections.abc import Iterable
 from typing import Any, Final
 
+import attrs
+
 from looplatch.encoding import copied
 from looplatch.model.blocks import FinishedBlock, OpenBlock, size_of
 from looplatch.model.shapes import is_array, is_object
@@ -127,6 +129,24 @@ class Assembly:
         """Return what there is of the text blocks that are not finished, as text blocks; without empty ones."""
         unfinished = (block.finish() for block in self._open.values() if block.type == "text")
         return [copied(done.block) for done in unfinished if done.sendable]
+
+    def trim(self) -> list[FinishedBlock]:
+        """Take the white space from the end of what can be sent back; a text that is nothing else cannot be any more.
+
+        Returns the blocks that are others now.
+        """
+        changed: list[FinishedBlock] = []
+        for place, done in reversed(list(enumerate(self.finished))):
+            if not done.sendable:
+                continue
+            said = str(done.block["text"]) if done.block.get("type") == "text" else ""
+            if said == (left := said.rstrip()):
+                break
+            self.finished[place] = attrs.evolve(done, block={**done.block, "text": left}, sendable=bool(left))
+            changed.append(self.finished[place])
+            if left:
+                break
+        return changed
 
     def _start_message(self, event: dict[str, Any]) -> tuple[FinishedBlock, ...]:
         message = event.get("message")
