@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from looplatch.hooking import show_move
-from looplatch.machine import Machine
+from looplatch.machine import Machine, Move
 from looplatch.messages import TransitionMessage
 from looplatch.performer import Performer, Step
 from looplatch.states import events as on
@@ -99,16 +99,21 @@ class Driver:
         self._event = event
         self._commands.extend(move.commands)
         self.terminal = move.row.terminal
-        if self.terminal is None:
-            moved = move.target is not move.source
-            entered = moved or isinstance(event, on.RunStarted)
-            self._pausing |= entered and move.target in self.at.pauses.before
-            self._pausing |= moved and move.source in self.at.pauses.after
-            if move.target is State.SUSPENDED:
-                self._pausing = False  # it rests there as it is, until someone has decided
+        pauses = self.at.pauses
+        if (pauses.before or pauses.after) and self.terminal is None:
+            self._look_for_pause(move)
         self.at.outbox.push(TransitionMessage(record=record))
         if self.at.plan.hooks.on_transition is not None:
             self._unshown.append(record)
+
+    def _look_for_pause(self, move: Move) -> None:
+        """Pause before the next command, if a state was entered or left at which the caller wants to look."""
+        moved = move.target is not move.source
+        entered = moved or isinstance(move.event, on.RunStarted)
+        self._pausing |= entered and move.target in self.at.pauses.before
+        self._pausing |= moved and move.source in self.at.pauses.after
+        if move.target is State.SUSPENDED:
+            self._pausing = False  # it rests there as it is, until someone has decided
 
     def _show(self) -> None:
         """Show the hook its moves. Those of the opening wait for the first step: the run can end by what it raises."""
@@ -118,10 +123,10 @@ class Driver:
 
     async def advance(self) -> None:
         """Perform until there is something to hand out, or nothing is left to do."""
-        outbox = self.at.outbox
+        waiting = self.at.outbox.waiting
         if self._unshown:  # asked here, since this is called for each delta
             self._show()
-        while not outbox:
+        while not waiting:
             if self._step is None:
                 if not self._commands:
                     return

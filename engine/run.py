@@ -59,7 +59,8 @@ class Run:
         """The next message. Raises what ended the run by surprise: a hook's exception, a full disk (AuditError) ..."""
         if self._puller is not None:
             raise UsageError("run", "it is being consumed already", "Use one consumer, or run.tee(n)")
-        if self._driver is not None and (message := self._driver.at.outbox.pop()) is not None:
+        outbox = None if self._driver is None else self._driver.at.outbox
+        if outbox is not None and outbox.waiting and (message := outbox.pop()) is not None:
             return message
         task = self._puller = asyncio.current_task(self._loop)
         base = task.cancelling() if task is not None else 0

@@ -1,6 +1,7 @@
 """The Merkle root over record hashes (RFC 6962), kept up as records are appended: log n memory, two hashes a record."""
 
 import hashlib
+from operator import add
 from typing import Final
 
 _BATCH: Final = 32  # leaves that are hashed at once; a power of two
@@ -52,10 +53,10 @@ class Merkle:
 def _root(leaves: list[str]) -> bytes:
     """The root of a full subtree."""
     sha256 = hashlib.sha256
-    nodes = [sha256(b"\x00" + leaf).digest() for leaf in map(bytes.fromhex, leaves)]
+    nodes = [sha256(leaf).digest() for leaf in map(b"\x00".__add__, map(bytes.fromhex, leaves))]
     while len(nodes) > 1:
-        each = iter(nodes)
-        nodes = [sha256(b"\x01" + left + right).digest() for left, right in zip(each, each, strict=True)]
+        pairs = map(add, map(b"\x01".__add__, nodes[::2]), nodes[1::2])
+        nodes = [sha256(pair).digest() for pair in pairs]
     return nodes[0]
 
 

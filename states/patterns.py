@@ -148,15 +148,15 @@ _ALL_ANCHORS: Final = {
     *_NAMED_ANCHORS,
     *(one for pattern in KNOWN for anchor in pattern.anchors or () for one in _spelled(anchor)),
 }
-_RAREST_FIRST: Final = "jxz_/-.wkb"
+_RARE: Final = ("_", "/", "-", ".", "z", "ia", "ke")  # each is in several anchors, and in few texts
 
 
 def _by_rare() -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """All anchors but those that another one finds, by a character that they have: one is found in no time."""
+    """All anchors but those that another one finds, by what they have in common; one with nothing of that by itself."""
     groups: dict[str, list[str]] = {}
     for one in sorted(_ALL_ANCHORS):
         if not any(other in one for other in _ALL_ANCHORS - {one} if other not in _IN_NAMES):
-            rare = next((place for place in _RAREST_FIRST if place in one), one[0])
+            rare = next((part for part in _RARE if part in one), one)
             groups.setdefault(rare, []).append(one)
     return tuple((rare, tuple(anchors)) for rare, anchors in groups.items())
 
