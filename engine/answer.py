@@ -255,13 +255,8 @@ class Answer:
 
     def _conclude_failure(self, failure: Failure, trouble: TroubleKind) -> Event:
         self._seal()
-        return ModelFailed(
-            trouble=trouble,
-            failure=self._at.journal.names.of(failure.type),
-            status=failure.status,
-            begun=len(self.calls.begun),
-            **self.usage(),
-        )
+        name, begun = self._at.journal.names.of(failure.type), len(self.calls.begun)
+        return ModelFailed(trouble=trouble, failure=name, status=failure.status, begun=begun, **self.usage())
 
     def _seal(self) -> None:
         self.calls.seal()
