@@ -12,6 +12,8 @@ from typing import Any, Final
 import attrs
 import orjson
 
+from looplatch.states.vocabulary import EffectClass
+
 SCHEMA: Final = 3
 # That are read. 2: compression is a record for each message that leaves or joins. 1: besides, a message does not say
 # that the caller sent it, and other fields may stand.
@@ -35,6 +37,9 @@ class Kind(StrEnum):
     RESUMED = "resumed"  # a new process owns the run
     TOMBSTONE = "tombstone"  # a payload was deleted
     TERMINAL = "terminal"  # the seal; always last
+
+
+_CLASSES: Final[dict[str, EffectClass]] = {str(one): one for one in EffectClass}
 
 
 def canonical(value: Mapping[str, Any]) -> bytes:
@@ -97,6 +102,12 @@ class Record:
     def kind(self) -> Kind:
         """What the record tells."""
         return Kind(self.data["kind"])
+
+    @property
+    def effect_class(self) -> EffectClass | None:
+        """What was done, in the record of an effect; None in others, and for a class that looplatch has not."""
+        named: object = self.data.get("class")
+        return _CLASSES.get(named) if isinstance(named, str) else None
 
     @property
     def hash(self) -> str:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, assert_never, cast
 
 from looplatch.audit.errors import LogDamaged
 from looplatch.audit.protocol import PayloadSource
 from looplatch.encoding import decode
 from looplatch.recovery.compression.edits import replaced
 from looplatch.states.record import Kind, Record, commitment
+from looplatch.states.vocabulary import Op
 
 Message = dict[str, Any]
 Skeleton = dict[str, Any]
@@ -32,29 +33,30 @@ def rebuild(records: Iterable[Record], payloads: PayloadSource, file: Path | Non
 
 
 def _apply(record: Record, messages: list[Message], payloads: PayloadSource) -> None:
-    if record["op"] == "edit":
+    op = Op(record["op"])
+    if op is Op.EDIT:
         messages[:] = replaced(messages, [_edited(edit, payloads) for edit in record["edits"]])
         return
     index: int = record["index"]
-    match record["op"]:
-        case "join":
+    match op:
+        case Op.JOIN:
             if not 0 <= index <= len(messages):
                 raise IndexError(f"index {index} of {len(messages)}")
             messages.insert(index, _message(record, payloads))
-        case "extend":
+        case Op.EXTEND:
             if index != len(messages) - 1:
                 raise IndexError(f"index {index} of {len(messages)}")
             content = messages[index]["content"]
             if isinstance(content, str):
                 content = [{"type": "text", "text": content}]
             messages[index]["content"] = content + [_block(skeleton, payloads) for skeleton in record["blocks"]]
-        case "leave":
+        case Op.LEAVE:
             stop = index + record.get("count", 1)
             if not 0 <= index < stop <= len(messages):
                 raise IndexError(f"index {index} to {stop} of {len(messages)}")
             del messages[index:stop]
-        case other:
-            raise ValueError(f"unknown op {other!r}")
+        case _:
+            assert_never(op)
 
 
 def _edited(edit: Mapping[str, Any], payloads: PayloadSource) -> tuple[int, int, list[Message]]:

@@ -6,6 +6,7 @@ import attrs
 
 from looplatch.states.context import TOTALS
 from looplatch.states.record import Kind, Record
+from looplatch.states.vocabulary import EffectClass
 from looplatch.telling.fields import object_in
 
 
@@ -68,15 +69,15 @@ class Counts:
             self.retries += 1
 
     def _begin(self, begin: Record) -> None:
-        match begin["class"]:
-            case "model":
+        match begin.effect_class:
+            case EffectClass.MODEL:
                 self.requests += 1
-            case "summary":
+            case EffectClass.SUMMARY:
                 self.summaries += 1
-            case "tool":
+            case EffectClass.TOOL:
                 self.calls[begin["name"]] += 1
                 self._names[begin["effect"]] = begin["name"]
-            case _:
+            case EffectClass.HOOK | EffectClass.SLEEP | EffectClass.COUNT | EffectClass.SIZE | EffectClass.NOTE | None:
                 pass
 
     def flat(self) -> dict[str, int | str | None]:

@@ -1,18 +1,21 @@
 """An effect in plain words: a call of the model or of a tool, a hook, a summary, a wait."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from looplatch.states.record import Record
+from looplatch.states.vocabulary import EffectClass, Outcome
 from looplatch.telling.fields import list_in, object_in
 from looplatch.telling.moves import counted, seconds
 from looplatch.telling.quotes import Quotes
 
+_OF_NO_CONCERN: Final[dict[str, str]] = {Outcome.OK: "it saw", "Allow": "it allows", "Pass": "it passes"}
+
 
 def began(begin: Record) -> str | None:
     """What is told at the beginning of an effect; None for those that are told at their end."""
-    match begin["class"]:
-        case "model":
+    match begin.effect_class:
+        case EffectClass.MODEL:
             count = object_in(begin, "sent").get("count", 0)
             again = f", attempt {begin['attempt'] + 1}" if begin.get("attempt") else ""
             other = f"; another request than before: {begin['differs']}" if begin.get("differs") else ""
@@ -26,25 +29,25 @@ def began(begin: Record) -> str | None:
 
 def left(begin: Record, quotes: Quotes) -> str:
     """An effect whose end was never recorded."""
-    match begin["class"]:
-        case "tool":
+    match begin.effect_class:
+        case EffectClass.TOOL:
             effect = "it may have had its effect" if begin.get("access") == "write" else "it only reads"
             return f"the call {_call(begin, quotes)} had begun, and its end is not recorded: {effect}"
-        case "model":
+        case EffectClass.MODEL:
             return f"the call of {begin['model']} had begun, and its end is not recorded"
-        case "hook":
+        case EffectClass.HOOK:
             return f"the hook {begin['name']} ({begin['point']}) was asked, and its end is not recorded"
-        case other:
-            return f"a {other} had begun, and its end is not recorded"
+        case EffectClass.SUMMARY | EffectClass.NOTE | EffectClass.COUNT | EffectClass.SIZE | EffectClass.SLEEP | None:
+            return f"a {begin['class']} had begun, and its end is not recorded"
 
 
 def ended(begin: Record, end: Record, quotes: Quotes) -> str | None:
     """How an effect went; None where that goes without saying."""
     outcome = end["outcome"]
-    match begin["class"]:
-        case "model":
+    match begin.effect_class:
+        case EffectClass.MODEL:
             return _answered(end)
-        case "tool":
+        case EffectClass.TOOL:
             said = quotes.block({"commitment": end.get("result"), "bytes": end.get("bytes") or 0})
             odd = ", and left running" if end.get("abandoned") else ""
             if (child := end.get("child")) is not None:
@@ -53,32 +56,28 @@ def ended(begin: Record, end: Record, quotes: Quotes) -> str | None:
                 waited = ", ".join(map(str, list_in(end, "awaited")))
                 return f"ran {_call(begin, quotes)}: its own run{odd.removeprefix(' by the run')} waits for {waited}"
             return f"ran {_call(begin, quotes)}: {str(outcome).replace('_', ' ')}{odd}: {said}"
-        case "hook" if outcome in ("ok", "Allow", "Pass"):
-            return f"the hook {begin['name']} ({begin['point']}) was asked: {_of_no_concern(outcome)}"
-        case "hook":
+        case EffectClass.HOOK if str(outcome) in _OF_NO_CONCERN:
+            return f"the hook {begin['name']} ({begin['point']}) was asked: {_OF_NO_CONCERN[str(outcome)]}"
+        case EffectClass.HOOK:
             reason = end.get("reason")
             why = f": {quotes.text(reason, end.get('bytes') or 0)}" if reason is not None else ""
             return f"the hook {begin['name']} ({begin['point']}) said {outcome}{why}"
-        case "summary":
+        case EffectClass.SUMMARY:
             by = "the API" if begin.get("by") == "api" else str(begin["model"])
-            told = quotes.text(end.get("result"), end.get("bytes") or 0) if outcome == "ok" else str(outcome)
+            told = quotes.text(end.get("result"), end.get("bytes") or 0) if outcome == Outcome.OK else str(outcome)
             return f"a summary was asked of {by} (level {begin['level']}): {told}"
-        case "note":
+        case EffectClass.NOTE:
             told = quotes.text(end.get("result"), end.get("bytes") or 0) if end.get("result") else str(outcome)
             return f"{begin['name']} was asked for a note of what the tools did: {told}"
-        case "count":
+        case EffectClass.COUNT:
             tokens = end.get("tokens")
             return f"the API counted {tokens:,} tokens" if tokens is not None else f"the API did not count: {outcome}"
-        case "size":
+        case EffectClass.SIZE:
             return f"the API was asked for the size of {begin['model']}: window {end.get('window') or 'unknown'}"
-        case "sleep":
-            return f"waited {seconds(begin['delay_ms'])}" + ("" if outcome == "ok" else f": {outcome}")
-        case other:
-            return f"a {other} ended: {outcome}"
-
-
-def _of_no_concern(outcome: str) -> str:
-    return {"ok": "it saw", "Allow": "it allows", "Pass": "it passes"}[outcome]
+        case EffectClass.SLEEP:
+            return f"waited {seconds(begin['delay_ms'])}" + ("" if outcome == Outcome.OK else f": {outcome}")
+        case None:
+            return f"a {begin['class']} ended: {outcome}"
 
 
 def _answered(end: Record) -> str:
@@ -91,7 +90,7 @@ def _answered(end: Record) -> str:
     if error is not None:
         status = f", status {error['status']}" if error.get("status") is not None else ""
         return f"the call failed: {error.get('type')}{status}; {tokens}"
-    if end["outcome"] != "ok":
+    if end["outcome"] != Outcome.OK:
         return f"the call was left: {end['outcome']}; {tokens}"
     return f"it answered, with the stop reason {end.get('stop_reason')}; {tokens}"
 

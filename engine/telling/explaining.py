@@ -12,6 +12,7 @@ from looplatch.states.record import Kind, Record
 from looplatch.states.state import FINAL, INITIAL, State
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table, check_is_table
+from looplatch.states.vocabulary import EffectClass, Op
 from looplatch.telling.effects import began, ended, left
 from looplatch.telling.fields import list_in, object_in
 from looplatch.telling.moves import Moves, Standing, counted
@@ -169,7 +170,7 @@ class _Teller:
             self._told.clear()
 
     def _message(self, record: Record) -> None:
-        if record["op"] in ("leave", "edit"):
+        if record["op"] in (Op.LEAVE, Op.EDIT):
             return  # the move after it tells of the compression
         blocks = list_in(record, "blocks")
         self._names.update((b["id"], b["name"]) for b in blocks if "id" in b and "name" in b)
@@ -185,9 +186,9 @@ class _Teller:
 
     def _begin(self, begin: Record) -> None:
         self._begun[begin["effect"]] = begin
-        if begin["class"] == "model":
+        if begin.effect_class is EffectClass.MODEL:
             self._answer.clear()
-        if begin["class"] == "tool":
+        if begin.effect_class is EffectClass.TOOL:
             self._answer += list_in(begin, "blocks")
             self._ran.add(begin["tool_use_id"])
         if (text := began(begin)) is not None:
@@ -197,12 +198,12 @@ class _Teller:
         begin = self._begun.pop(end["effect"], None)
         if begin is None or (text := ended(begin, end, self._quotes)) is None:
             return
-        match begin["class"]:
-            case "model":
+        match begin.effect_class:
+            case EffectClass.MODEL:
                 self._answer += [*list_in(end, "blocks"), *list_in(end, "unfinished")]
                 self._say(end, "answered", text + "".join(f"; {one}" for one in self._said()))
                 self._answer.clear()
-            case "tool":
+            case EffectClass.TOOL:
                 self._say(end, "call", text)
             case _:
                 self._say(end, "effect", text)

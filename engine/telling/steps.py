@@ -13,6 +13,7 @@ import attrs
 
 from looplatch.states.record import Kind, Record
 from looplatch.states.state import State
+from looplatch.states.vocabulary import EffectClass, Op
 from looplatch.telling.fields import list_in, object_in
 from looplatch.telling.quotes import Quotes
 
@@ -97,10 +98,10 @@ class Steps:
 
     def _message(self, record: Record) -> Step:
         op = record["op"]
-        if op == "edit":
+        if op == Op.EDIT:
             return _step(record, "the history", {"op": op, "edits": [self._edit(edit) for edit in record["edits"]]})
         role = record["role"]
-        if op == "leave":
+        if op == Op.LEAVE:
             return _step(record, "the history", {"op": op, "place": record["index"], "count": record.get("count", 1)})
         fields = {"op": op, "place": record["index"], **self._content(record)}
         if "stop_reason" in record.data:
@@ -141,13 +142,13 @@ class Steps:
                 return value
 
     def _begins(self, begin: Record) -> Iterator[Step]:
-        match begin["class"]:
-            case "model":
+        match begin.effect_class:
+            case EffectClass.MODEL:
                 names = ("model", "max_tokens", "attempt", "differs")
                 fields = {name: begin.get(name) for name in names}
                 count = object_in(begin, "sent").get("count")
                 yield _step(begin, "the request", {**fields, "message records": count})
-            case "tool":
+            case EffectClass.TOOL:
                 for block in list_in(begin, "blocks"):
                     if "id" in block and "name" in block:
                         self._known(block["id"], block["name"])
@@ -159,28 +160,28 @@ class Steps:
                     "edited input": None if edited is None else self._quotes.value(edited) or "not kept",
                 }
                 self._tools[call] = _step(begin, f"the start of {call}", fields)
-            case "summary" | "count" | "size" | "hook":
+            case EffectClass.SUMMARY | EffectClass.COUNT | EffectClass.SIZE | EffectClass.HOOK:
                 self._begun[begin["effect"]] = begin
-            case _:
+            case EffectClass.SLEEP | EffectClass.NOTE | None:
                 pass
 
     def _ends(self, end: Record) -> Iterator[Step]:
         begin = self._begun.pop(end["effect"], None)
         if begin is None:
             return
-        match begin["class"]:
-            case "summary":
+        match begin.effect_class:
+            case EffectClass.SUMMARY:
                 asked = {name: begin.get(name) for name in ("model", "level", "by", "max_tokens", "span")}
                 text = None if end.get("result") is None else self._quotes.value(end["result"])
                 yield _step(begin, "the summary", {**asked, "outcome": end["outcome"], "text": text})
-            case "hook" if begin["point"] in ("stop", "after_response"):
+            case EffectClass.HOOK if begin["point"] in ("stop", "after_response"):
                 reason = None if end.get("reason") is None else self._quotes.value(end["reason"])
                 yield _step(
                     begin,
                     f"the {begin['point']} hook {begin['name']}",
                     {"hook": begin["name"], "verdict": end["outcome"], "reason": reason},
                 )
-            case "hook":
+            case EffectClass.HOOK:
                 pass  # those around tools show in what the tools did, and were answered
             case _:
                 told = {name: end.get(name) for name in ("outcome", "tokens", "window", "output")}

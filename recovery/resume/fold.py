@@ -4,7 +4,7 @@ The context is folded from what the moves changed; that each change follows from
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from looplatch.recovery.resume.answers import AnswerFold
 from looplatch.recovery.resume.approvals import ApprovalFold
@@ -24,6 +24,7 @@ from looplatch.states.state import FINAL, INITIAL, State
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
 from looplatch.states.trouble import TroubleKind
+from looplatch.states.vocabulary import EffectClass
 
 _RESTING: Final = ("RunPaused", "RunResumed")
 _SPEAKING: Final = (do.AskToGoOn, do.InjectHookError, do.InjectBudgetPrompt)
@@ -130,26 +131,37 @@ class _Fold:
 
     def _take_begin(self, record: Record) -> None:
         self._messages.settle()
-        match record["class"]:
-            case "summary":
+        begun = EffectClass(record["class"])
+        match begun:
+            case EffectClass.SUMMARY:
                 self._summaries.begin(record)
-            case "sleep":
+            case EffectClass.SLEEP:
                 if not self._fell_back and self._values.get("fallback") is True:
                     self._fell_back = True
                     self._sizes.switched()
-            case _:
+            case EffectClass.MODEL | EffectClass.TOOL | EffectClass.HOOK:
                 self._answers.begin(record)
+            case EffectClass.COUNT | EffectClass.SIZE | EffectClass.NOTE:
+                pass
+            case _:
+                assert_never(begun)
 
     def _take_end(self, record: Record) -> None:
-        if record["class"] == "count":
-            self._sizes.count(record, self._messages.entries)
-        elif record["class"] == "size":
-            self._sizes.asked(record)
-        elif record["class"] == "summary":
-            self._summaries.end(record)
-        elif record["class"] == "tool":
-            self._approvals.end(self._answers.call_of(record))
-        if record["class"] in ("note", "tool") and record.get("usage") is not None:
+        ended = EffectClass(record["class"])
+        match ended:
+            case EffectClass.COUNT:
+                self._sizes.count(record, self._messages.entries)
+            case EffectClass.SIZE:
+                self._sizes.asked(record)
+            case EffectClass.SUMMARY:
+                self._summaries.end(record)
+            case EffectClass.TOOL:
+                self._approvals.end(self._answers.call_of(record))
+            case EffectClass.MODEL | EffectClass.HOOK | EffectClass.SLEEP | EffectClass.NOTE:
+                pass
+            case _:
+                assert_never(ended)
+        if ended in (EffectClass.NOTE, EffectClass.TOOL) and record.get("usage") is not None:
             self._unpaid = {name: spent + record["usage"][name] for name, spent in self._unpaid.items()}
         self._answers.end(record)
 

@@ -1,10 +1,12 @@
 """The history as the message records make it, kept by what stands for its contents."""
 
 from collections.abc import Sequence
+from typing import assert_never
 
 from looplatch.recovery.compression.edits import replaced
 from looplatch.recovery.resume.past import Entry, Part, Skeleton
 from looplatch.states.record import Record
+from looplatch.states.vocabulary import Op
 
 
 class MessageFold:
@@ -37,29 +39,33 @@ class MessageFold:
 
     def take(self, record: Record) -> None:
         """A message record. Raises IndexError or ValueError where it does not fit the history before it."""
-        entries, op = self._entries, record["op"]
-        if op == "edit":
-            self._edit(record)
-            return
-        index: int = record["index"]
-        if op == "leave":
-            stop = index + record.get("count", 1)
-            if not 0 <= index < stop <= len(entries):
-                raise IndexError(f"index {index} to {stop} of {len(entries)}")
-            self.base = self.entries if self.base is None else self.base
-            del entries[index:stop]
-            return
-        part = self._part(record, record["blocks"])
-        if op == "extend":
-            last = entries[index]
-            entries[index] = Entry(last.role, last.form, (*last.parts, part))
-        elif op == "join":
-            if not 0 <= index <= len(entries):
-                raise IndexError(f"index {index} of {len(entries)}")
-            entries.insert(index, Entry(record["role"], record["form"], (part,)))
-        else:
-            raise ValueError(f"unknown op {op!r}")
-        self.spoken = self.spoken or record["role"] == "user"
+        op = Op(record["op"])
+        match op:
+            case Op.EDIT:
+                self._edit(record)
+            case Op.LEAVE:
+                self._leave(record["index"], record.get("count", 1))
+            case Op.EXTEND:
+                part, index = self._part(record, record["blocks"]), int(record["index"])
+                last = self._entries[index]
+                self._entries[index] = Entry(last.role, last.form, (*last.parts, part))
+            case Op.JOIN:
+                part, index = self._part(record, record["blocks"]), int(record["index"])
+                if not 0 <= index <= len(self._entries):
+                    raise IndexError(f"index {index} of {len(self._entries)}")
+                self._entries.insert(index, Entry(record["role"], record["form"], (part,)))
+            case _:
+                assert_never(op)
+        if op in (Op.JOIN, Op.EXTEND):
+            self.spoken = self.spoken or record["role"] == "user"
+
+    def _leave(self, index: int, count: int) -> None:
+        """Messages went, one by one or together; up to schema 2."""
+        stop = index + count
+        if not 0 <= index < stop <= len(self._entries):
+            raise IndexError(f"index {index} to {stop} of {len(self._entries)}")
+        self.base = self.entries if self.base is None else self.base
+        del self._entries[index:stop]
 
     def _edit(self, record: Record) -> None:
         """Messages gave way to others, all at once."""
