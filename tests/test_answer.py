@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import pytest
 
 from looplatch import Hooks, Run, ToolContext, ToolMessage, replay, verify
@@ -354,7 +355,7 @@ def test_a_paused_turn_goes_back_as_it_came_but_for_white_space_at_its_end(said:
 
 @pytest.mark.parametrize("details", ["policy", ["policy"], 3, {"category": {"deep": []}}], ids=str)
 def test_details_of_a_refusal_may_be_anything(details: Any) -> None:
-    told = play([reply("I", stop="refusal", stop_details=details)])
+    told = play([attrs.evolve(reply("I", stop="refusal"), stop_details=details)])
     assert told.result.terminal is Terminal.REFUSED
 
 
