@@ -60,22 +60,22 @@ def _kept(journal: Journal, history: History, messages: Sequence[Message], edits
     new: dict[int, Part] = {}
     told: dict[int, dict[str, Any]] = {}  # of those that are new
     for edit in edits:
+        if edit.is_of_one and len(now := _parts(edit.messages[0])) == len(old := _parts(messages[edit.start])):
+            for part, was, skeleton in zip(now, old, history.skeletons(edit.start), strict=True):
+                if part is was:
+                    kept[id(part)] = Kept(encode(part), skeleton)
+                else:
+                    new[id(part)] = part
+                    if _answers_as_before(was, part):
+                        told[id(part)] = skeleton
+            continue
         parts = {id(part): part for message in edit.messages for part in _parts(message)}
         for place in range(edit.start, edit.stop):
-            old = _parts(messages[place])
-            if edit.is_of_one and len(parts) == len(old):
-                for (own, part), was, skeleton in zip(parts.items(), old, history.skeletons(place), strict=True):
-                    if part is was:
-                        kept[own] = Kept(encode(part), skeleton)
-                    elif _answers_as_before(was, part):
-                        told[own] = skeleton
-            elif not parts.keys().isdisjoint(map(id, old)):
+            if not parts.keys().isdisjoint(map(id, old := _parts(messages[place]))):
                 for part, skeleton in zip(old, history.skeletons(place), strict=True):
                     if id(part) in parts:
                         kept[id(part)] = Kept(encode(part), skeleton)
-        new.update(parts)
-    for own in kept:
-        new.pop(own, None)
+        new.update((own, part) for own, part in parts.items() if own not in kept)
     kept.update(zip(new, journal.keep_all(list(new.values()), list(map(told.get, new))), strict=True))
     return kept
 
