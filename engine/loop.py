@@ -57,7 +57,8 @@ class Loop:
     compression: when and how the history is made shorter, and whether prompts are cached. fallback_model: what retries
     go to after repeated overload. price: of the model's tokens; None: by the price table of `looplatch[prices]`, if
     that is installed.
-    log_dir: where runs without a log of their own write `{run}.jsonl`; None: in memory. payloads: "keep" contents
+    log_dir: where runs without a log of their own write `{run}.jsonl`, a folder that is made (mode 0700) if it is not
+    there; None: in memory. payloads: "keep" contents
     beside the log, which `resume`, `read().messages` and the check of contents need, or only a "digest" of them in it:
     such a log verifies, and its run cannot be resumed. durability: when records are on the disk itself, and not only
     with the operating system; "none": never on purpose, a power cut may take them; "group": within 50 ms, and before

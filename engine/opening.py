@@ -191,8 +191,7 @@ def _open_log(plan: Plan, opening: Opening) -> AuditLog:
             refuse_secret(Secrets(known=plan.secrets.known), "log", path.run, "Give the run another id")
         return path
     if path is None and plan.log_dir is not None:
-        path = plan.log_dir / f"{opening.run_id}.jsonl"
-    mirror = plan.mirror or mirror_to()
+        return _log_in(plan.log_dir, plan, opening)
     if path is None:
         return MemoryLog(
             opening.run_id,
@@ -200,16 +199,36 @@ def _open_log(plan: Plan, opening: Opening) -> AuditLog:
             payloads=plan.payloads,
             clock=plan.clock,
             entropy=plan.entropy,
-            mirror=mirror,
+            mirror=plan.mirror or mirror_to(),
             signer=plan.signer,
         )
+    return _log_at(path, plan, opening)
+
+
+def _log_in(folder: Path, plan: Plan, opening: Opening) -> AuditLog:
+    """A log in the folder, which is made if it is not there: for its owner alone, as the log is."""
+    mend = "Give a folder that is writable, or that can be made"
+    try:
+        plan.disk.make_folder(folder)
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UsageError("log_dir", f"{folder} cannot be made ({why})", mend) from error
+    try:
+        return _log_at(folder / f"{opening.run_id}.jsonl", plan, opening)
+    except UsageError as error:
+        if error.what != "log":
+            raise
+        raise UsageError("log_dir", error.problem, mend) from error
+
+
+def _log_at(path: Path, plan: Plan, opening: Opening) -> AuditLog:
     return place_of(path).create(
         opening.run_id,
         durability=plan.durability,
         payloads=plan.payloads,
         clock=plan.clock,
         entropy=plan.entropy,
-        mirror=mirror,
+        mirror=plan.mirror or mirror_to(),
         signer=plan.signer,
         disk=plan.disk,
         max_bytes=plan.segment_bytes,

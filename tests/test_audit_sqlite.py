@@ -223,7 +223,7 @@ def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
             action(path)
     with pytest.raises(UsageError, match="no log"):
         SqliteLog(path, "r")
-    with pytest.raises(UsageError, match="no file"):
+    with pytest.raises(UsageError, match="No such file"):
         looplatch.verify(tmp_path / "none.db")
 
 

@@ -17,6 +17,7 @@ from looplatch.cli.exits import Exit
 from looplatch.diagrams import coverage, diff, render, timeline_svg
 from looplatch.testing import ScriptedAPI, error, reply, text, thinking, tool_use
 from looplatch.verification import verify
+from tests.playing import play
 
 TWO_TURNS = [
     reply("I look.", tool_use("toolu_1", "read", {"file_path": "a.txt"})),
@@ -152,6 +153,23 @@ def test_without_a_key_nothing_is_sent_and_the_demo_is_named(ask: Ask) -> None:
         "looplatch: the API: no API key and no token was found, so nothing was sent. "
         "Set ANTHROPIC_API_KEY, or try `looplatch demo`: it needs no key\n"
     )
+
+
+def test_resume_looks_at_the_log_before_it_looks_for_a_key(ask: Ask, tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    play([reply("Done.")], log=log)
+    code, out, err = ask("resume", str(log))
+    assert (code, out) == (Exit.USAGE, "")
+    assert err == "looplatch: log: the run has ended (answered). Start another one with its messages\n"
+
+
+@pytest.mark.parametrize("name", ["none.jsonl", "none.sqlite"])
+@pytest.mark.parametrize("command", ["resume", "verify", "replay", "explain", "view"])
+def test_a_log_that_is_missing_is_told_in_the_same_words(ask: Ask, tmp_path: Path, command: str, name: str) -> None:
+    code, _, err = ask(command, str(tmp_path / name))
+    assert code == Exit.USAGE
+    told = f"{tmp_path / name} cannot be read (No such file or directory). Give the path of a log"
+    assert err == f"looplatch: log: {told}\n"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 
 from looplatch import Allow, Ask, Deny, ToolUseBlock, verify
 from looplatch.cli import main
-from looplatch.cli.agent import agent
+from looplatch.cli.agent import connected
 from looplatch.cli.asking import REFUSED, Asking
 from looplatch.cli.exits import Exit
 from looplatch.hooks import ToolCallContext
@@ -284,7 +284,7 @@ def suspend() -> None:
     """A run of the command line's own agent that waits for approvals."""
 
     async def go() -> None:
-        async with agent("claude-sonnet-5", Path(), Later()) as loop:
+        async with connected("claude-sonnet-5", Path(), Later()) as loop:
             assert (await loop.run("Write.", log="run.jsonl")).subtype == "suspended"
 
     asyncio.run(go())

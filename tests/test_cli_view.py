@@ -116,7 +116,10 @@ def test_a_damaged_log_is_shown(log: Path, capsys: pytest.CaptureFixture[str]) -
     ("arguments", "complaint"),
     [
         (["missing.jsonl"], "log: missing.jsonl cannot be read (No such file or directory). Give the path of a log"),
-        (["missing.jsonl", "--serve"], "log: missing.jsonl is no file. Give the path of a log"),
+        (
+            ["missing.jsonl", "--serve"],
+            "log: missing.jsonl cannot be read (No such file or directory). Give the path of a log",
+        ),
         (["x", "--serve", "-o", "y"], "-o: a page that is served is not written. Leave out -o or --serve"),
         (["x", "--port", "80"], "--port: no server was asked for. Add --serve, or leave out --port"),
     ],

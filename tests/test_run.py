@@ -1,8 +1,11 @@
 """A run, as its consumer holds it: three ways to use it, what it hands out, and many at once."""
 
 import asyncio
+import stat
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from looplatch import (
     AssistantMessage,
@@ -16,6 +19,7 @@ from looplatch import (
     ToolResultBlock,
     ToolUseBlock,
     TransitionMessage,
+    UsageError,
     UserMessage,
 )
 from looplatch.messages import Message, ToolPhase
@@ -232,6 +236,44 @@ def test_a_log_folder_gets_a_file_for_each_run(tmp_path: Path) -> None:
             for run in runs:
                 assert run.log.file == tmp_path / f"{run.id}.jsonl"
                 check_log(run)
+
+    asyncio.run(main())
+
+
+def test_a_log_folder_that_is_not_there_is_made_for_its_owner(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with scripted(ScriptedAPI([reply("Done.")]), log_dir=tmp_path / "logs" / "runs") as loop:
+            run = loop.run("Go.")
+            await run
+            assert run.log.file == tmp_path / "logs" / "runs" / f"{run.id}.jsonl"
+            check_log(run)
+
+    asyncio.run(main())
+    assert stat.S_IMODE((tmp_path / "logs" / "runs").stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("folder", ["file", "file/logs", "a\0b"])
+def test_a_log_folder_that_cannot_be_is_refused_by_its_name(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "file").touch()
+
+    async def main() -> None:
+        api = ScriptedAPI([])
+        async with scripted(api, log_dir=tmp_path / folder) as loop:
+            with pytest.raises(UsageError) as caught:
+                await loop.run("Go.")
+        assert api.requests == []
+        assert caught.value.what == "log_dir"
+        assert caught.value.problem.startswith(f"{tmp_path / folder} cannot be made (")
+
+    asyncio.run(main())
+
+
+def test_a_log_folder_in_which_nothing_can_be_written_is_refused_by_its_name() -> None:
+    async def main() -> None:
+        async with scripted(ScriptedAPI([]), log_dir="/proc/self") as loop:  # nobody makes files there, root neither
+            with pytest.raises(UsageError, match=r"log_dir: /proc/self/.*\.jsonl cannot be written") as caught:
+                await loop.run("Go.")
+        assert caught.value.what == "log_dir"
 
     asyncio.run(main())
 

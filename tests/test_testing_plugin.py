@@ -180,6 +180,15 @@ def test_what_cannot_be_covered_is_refused_before_any_test(pytester: pytest.Pyte
     result.stderr.fnmatch_lines(["ERROR: --looplatch-coverage: *'TurnPassed' names no row of the table*"])
 
 
+@pytest.mark.parametrize("switch", ["only", "without"])
+def test_rows_without_coverage_are_refused_before_any_test(pytester: pytest.Pytester, switch: str) -> None:
+    result = here(pytester, GOOD, f"--looplatch-coverage-{switch}", "decide")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        [f"ERROR: --looplatch-coverage-{switch}: no coverage is counted. Give --looplatch-coverage as well"]
+    )
+
+
 @pytest.mark.parametrize(
     ("file", "only", "without", "told"),
     [

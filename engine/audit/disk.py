@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 OWNER_ONLY = 0o600
+OWNERS_FOLDER = 0o700
 
 
 class Disk:
@@ -12,6 +13,10 @@ class Disk:
     def open(self, path: Path, flags: int) -> int:
         """Open `path`; a file made here is its owner's alone (mode 0600)."""
         return os.open(path, flags, OWNER_ONLY)
+
+    def make_folder(self, path: Path) -> None:
+        """Make the folder `path`, and those above it, where it is not there; it is its owner's alone (mode 0700)."""
+        path.mkdir(OWNERS_FOLDER, parents=True, exist_ok=True)
 
     def lock(self, fd: int) -> None:
         """Lock the file until it is closed. Raises BlockingIOError where someone else holds the lock."""

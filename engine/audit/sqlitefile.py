@@ -229,7 +229,8 @@ def _has_begun(db: sqlite3.Connection) -> bool:
 
 def _reader(path: Path) -> sqlite3.Connection:
     if not path.is_file():
-        raise UsageError("log", f"{path} is no file", "Give the path of a log")
+        why = "Is a directory" if path.is_dir() else "No such file or directory"
+        raise UsageError("log", f"{path} cannot be read ({why})", "Give the path of a log")
     if path.with_name(f"{path.name}-journal").exists() and os.access(path, os.W_OK):
         # A write of the database's head was broken off; that is taken back by whoever opens the file to write.
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=_WAIT_S)) as db:

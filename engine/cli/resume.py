@@ -9,7 +9,7 @@ from typing import Final
 from looplatch.audit import read
 from looplatch.blocks import ToolUseBlock
 from looplatch.cleaning import one_line
-from looplatch.cli.agent import agent
+from looplatch.cli.agent import agent, connected
 from looplatch.cli.asking import REFUSED, Asking
 from looplatch.cli.exits import Exit
 from looplatch.cli.jsonlines import JsonLines
@@ -42,10 +42,10 @@ async def _resume(given: argparse.Namespace, view: View, screen: Screen) -> Exit
     genesis = read(given.log).genesis
     if genesis is None:
         raise UsageError("log", f"{given.log} does not begin with a genesis", "Give the log of a run")
-    asking = Asking(keeps=True)
-    async with agent(given.model or str(genesis["model"]), given.dir, asking) as loop:
-        approvals = _decided(given.approve, given.deny)
-        pending = _pending(loop, given, approvals)
+    asking, model = Asking(keeps=True), given.model or str(genesis["model"])
+    approvals = _decided(given.approve, given.deny)
+    pending = _pending(agent(model, given.dir, asking), given, approvals)
+    async with connected(model, given.dir, asking) as loop:
         for call in pending:
             if call.id in approvals or not asking.answerable:
                 continue

@@ -5,7 +5,7 @@ import asyncio
 import shlex
 import sys
 
-from looplatch.cli.agent import agent
+from looplatch.cli.agent import connected
 from looplatch.cli.asking import Asking
 from looplatch.cli.exits import Exit
 from looplatch.cli.jsonlines import JsonLines
@@ -36,6 +36,6 @@ def _resuming(given: argparse.Namespace) -> str:
 
 async def _run(given: argparse.Namespace, view: View) -> Exit:
     asking = Asking(keeps=given.log is not None)
-    async with agent(given.model, given.dir, asking) as loop:
+    async with connected(given.model, given.dir, asking) as loop:
         run = loop.run(given.prompt, log=given.log, include_partial_messages=view.partial)
         return await watch(run, view, asking)

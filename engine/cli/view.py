@@ -33,7 +33,7 @@ def perform(given: argparse.Namespace) -> Exit:
         if given.output is not None:
             raise UsageError("-o", "a page that is served is not written", "Leave out -o or --serve")
         if not log.is_file():
-            raise UsageError("log", f"{log} is no file", "Give the path of a log")
+            raise UsageError("log", f"{log} cannot be read (No such file or directory)", "Give the path of a log")
         return asyncio.run(_serve(log, given.port))
     if given.port:
         raise UsageError("--port", "no server was asked for", "Add --serve, or leave out --port")

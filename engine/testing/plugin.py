@@ -42,15 +42,20 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make ready to count, where that is asked for. Raises pytest.UsageError for what cannot be."""
     given: str | None = config.getoption("--looplatch-coverage")
     config.stash[_COVERAGE] = None
+    only: list[str] = config.getoption("--looplatch-coverage-only") or []
+    without: list[str] = config.getoption("--looplatch-coverage-without") or []
     if given is None:
+        if only or without:
+            switch = "only" if only else "without"
+            raise pytest.UsageError(
+                f"--looplatch-coverage-{switch}: no coverage is counted. Give --looplatch-coverage as well"
+            )
         return
     from looplatch.states.errors import UsageError
     from looplatch.testing.covering import Coverage
 
-    only: list[str] | None = config.getoption("--looplatch-coverage-only")
-    without: list[str] | None = config.getoption("--looplatch-coverage-without")
     try:
-        config.stash[_COVERAGE] = Coverage(Path(given), only or (), without or ())
+        config.stash[_COVERAGE] = Coverage(Path(given), only, without)
     except UsageError as error:
         raise pytest.UsageError(f"--looplatch-coverage: {error}") from error
 
