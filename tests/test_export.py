@@ -17,7 +17,7 @@ import rfc8785
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from looplatch import Allow, Limits, Log, Rule, UsageError
+from looplatch import Allow, Compression, Limits, Log, Rule, UsageError
 from looplatch.audit import LogDamaged
 from looplatch.cli import main
 from looplatch.export import FORMATS, Format, export
@@ -25,6 +25,7 @@ from looplatch.export.otel import span_id, trace_id
 from looplatch.states.record import Kind
 from looplatch.testing import error, reply, scripts, tool_use
 from tests.playing import echo, play
+from tests.recovering import files, meet, reads
 from tests.suspending import resumed
 
 TOOLS = [echo("read"), echo("write", read_only=False)]
@@ -98,6 +99,24 @@ def test_csv_has_a_line_for_each_record() -> None:
     [begun] = [row for row in found if row["tool_use_id"] == "t2"]
     assert (begun["name"], begun["access"]) == ("tool write", "write")
     assert any(row["guard"] == "turns_left" and row["reason"] == "next_turn" for row in found)
+
+
+def test_csv_tells_what_an_edit_of_the_history_did() -> None:
+    compression = Compression(snip_at=None, micro_at=None, stage_at=None, collapse_at=None)
+    log = meet([*reads(6), reply("Done.")], tools=[files(8_000)], window=20_000, compression=compression).log
+    edit = next(record for record in log if record.get("op") == "edit")
+    [one] = edit["edits"]
+    assert one["start"] == 0
+    joined = [record for record in log.records[: edit.seq] if record.kind == "message"]
+    assert {record["op"] for record in joined} == {"join"}
+    told = json.loads(rows(log)[edit.seq]["fields"])
+    assert told == {
+        "messages_before": one["stop"],
+        "messages_after": len(one["messages"]),
+        "bytes_before": sum(block["bytes"] for record in joined[: one["stop"]] for block in record["blocks"]),
+        "bytes_after": sum(block["bytes"] for new in one["messages"] for block in new["blocks"]),
+    }
+    assert told["bytes_before"] > told["bytes_after"] > 0
 
 
 NASTY = st.sampled_from(["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", 'a"b', "a,b", "x\x00y", "é\u202e"])

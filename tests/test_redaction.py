@@ -12,11 +12,12 @@ from looplatch.audit import AuditLog, JsonlLog, LogInUse, MemoryLog, Secrets, Sq
 from looplatch.cli import main
 from looplatch.recovery.resume.lost import ContentRemoved
 from looplatch.states.patterns import KNOWN_VERSION
-from looplatch.states.record import Kind
+from looplatch.states.record import Kind, Record
 from looplatch.states.verify.log import verify_lines
 from looplatch.testing import FakeClock, ScriptedAPI, reply, tool_use
 from tests.nesting import Agents, ask
 from tests.playing import ANYTHING, MODEL, played, saying, scripted
+from tests.recovering import files, meet, only
 
 SECRET = "sk-ant-" + "api03-0123456789abcdefABCDEF_-x"
 MARKED = "[redacted: anthropic_key]"
@@ -64,6 +65,45 @@ def test_a_secret_is_sent_and_not_kept(tmp_path: Path) -> None:
     }
     assert looplatch.verify(log).ok
     assert looplatch.replay(log).ok
+
+
+def edited(path: Path) -> tuple[Log, Record]:
+    """A run whose history is edited: of two results in one message one is cleared."""
+    clears = only(micro_at=0.5, micro_frees=0.0, keep_results=3)
+    pairs = [reply(*(tool_use(f"t{turn}{one}", "read", {"path": one}) for one in "ab")) for turn in range(4)]
+    meet([*pairs, reply("Done.")], tools=[files(8_000)], window=30_000, compression=clears, log=path)
+    log = read(path)
+    return log, next(record for record in log if record.get("op") == "edit")
+
+
+def test_of_an_edit_only_what_it_brought_is_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    log, edit = edited(path)
+    kept = [block["commitment"] for one in edit["edits"] for new in one["messages"] for block in new["blocks"]]
+    before = {block["commitment"] for one in log.records[: edit.seq] for block in one.get("blocks") or ()}
+    assert len(set(kept) & before) > 0
+    brought = [one for one in kept if one not in before]
+    assert len(brought) > 0
+    done = redact(path, edit.seq)
+    assert sorted(done.commitments) == sorted(set(brought))
+    left = read(path).payloads
+    assert [one for one in kept if left.find(one) is None] == brought
+    assert looplatch.verify(path).ok
+    with pytest.raises(UsageError, match=rf"the record {edit.seq} \(message\) has no contents of its own"):
+        redact(path, edit.seq)
+
+
+def test_records_with_the_same_contents_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run.jsonl"
+    log, edit = edited(path)
+    last = edit["edits"][0]["messages"][-1]["blocks"][-1]["commitment"]
+    naming = [record.seq for record in log if last in str(record.data)]
+    assert edit.seq in naming[1:]
+    assert main(["redact", str(path), "--seq", str(naming[0])]) == 0
+    others = ", ".join(map(str, naming[1:]))
+    told = capsys.readouterr().out.splitlines()[-1]
+    assert told == f"{len(naming) - 1} other records had the same contents: {others}"
+    assert looplatch.verify(path).ok
 
 
 def test_without_patterns_all_is_kept(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import argparse
 from looplatch.audit import redact
 from looplatch.cli.exits import Exit
 from looplatch.cli.screen import Screen
+from looplatch.telling.moves import counted
 
 
 def perform(given: argparse.Namespace) -> Exit:
@@ -13,4 +14,7 @@ def perform(given: argparse.Namespace) -> Exit:
     screen = Screen()
     for commitment, stone in zip(done.commitments, done.stones, strict=True):
         screen.line(f"deleted {commitment} of record {done.seq}; record {stone.seq} is its tombstone")
+    if done.also:
+        others = ", ".join(map(str, done.also))
+        screen.line(f"{counted(len(done.also), 'other record')} had the same contents: {others}")
     return Exit.GOOD

@@ -8,6 +8,7 @@ from typing import Any, Final
 from looplatch.cleaning import json_escape, visible
 from looplatch.encoding import encode
 from looplatch.export.source import Open, effect_name, records_of
+from looplatch.export.weights import Weights
 from looplatch.states.context import TOTALS
 from looplatch.states.record import Kind
 from looplatch.telling.fields import object_in
@@ -21,10 +22,14 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def lines(log: Readable) -> Iterator[str]:
-    """The table, its head first. Tokens and cost are those of the effect or the move in the line."""
+    """The table, its head first. Tokens and cost are those of the effect or the move in the line.
+
+    The fields of a move are those of its event; those of an edit of the history say how many messages, and bytes of
+    them, gave way to how many.
+    """
     out = io.StringIO()
     writer = csv.writer(out)
-    begun, turn = Open(), 1
+    begun, weights, turn = Open(), Weights(), 1
 
     def line(cells: list[object]) -> str:
         writer.writerow([_cell(cell) for cell in cells])
@@ -38,7 +43,7 @@ def lines(log: Readable) -> Iterator[str]:
             yield line(list(COLUMNS))
         data = record.data
         begin = begun.take(record)
-        fields = object_in(record, "fields")
+        fields = weights.take(record) or object_in(record, "fields")
         spent = object_in(record, "usage") or fields
         cells: dict[str, Any] = {name: data.get(name) for name in (*_FIELDS, *_MOVES, *_OWN, "hash")}
         cells |= {name: spent.get(name) for name in TOTALS}
