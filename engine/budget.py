@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import attrs
 
 from looplatch.ports import Clock
-from looplatch.states.context import TOTALS, Context
+from looplatch.states.context import TOKENS, TOTALS, Context
 from looplatch.states.event import Event, Spending
 from looplatch.states.limits import Limits
 
@@ -77,7 +77,7 @@ class Budget:
         limits, totals = self.context.limits, self.totals
         for spent in self._running.values():
             totals = {name: totals[name] + spent[name] for name in TOTALS}
-        tokens = sum(totals[name] for name in TOTALS[:4])
+        tokens = sum(totals[name] for name in TOKENS)
         most, cost, ends = limits.max_total_tokens, limits.max_cost_micro_usd, self.deadline_ns
         return Left(
             tokens=None if most is None else max(0, most - tokens),

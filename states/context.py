@@ -61,5 +61,6 @@ class Context:
         return self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
-TOTALS: tuple[str, ...] = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_micro_usd")
+TOKENS: tuple[str, ...] = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+TOTALS: tuple[str, ...] = (*TOKENS, "cost_micro_usd")
 FIELDS = tuple(field.name for field in attrs.fields(Context) if field.name != "limits")

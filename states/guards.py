@@ -6,7 +6,7 @@ Those of `recover` stand in `recover_guards`.
 from typing import Final
 
 from looplatch.states import events as on
-from looplatch.states.context import Context
+from looplatch.states.context import TOTALS, Context
 from looplatch.states.event import Event
 from looplatch.states.level import Level
 from looplatch.states.recover_guards import brought_little
@@ -33,22 +33,19 @@ def _fits(e: on.ContextReady) -> bool:
     return e.window is None or e.tokens <= e.window
 
 
-_BUDGET = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_micro_usd")
-
-
-@guard(*_BUDGET, "event.tokens", "event.window")
+@guard(*TOTALS, "event.tokens", "event.window")
 def fits(c: Context, e: on.ContextReady) -> bool:
     """The request fits the window, and the budget is not spent."""
     return not _budget_is_spent(c) and _fits(e)
 
 
-@guard(*_BUDGET)
+@guard(*TOTALS)
 def budget_spent(c: Context, e: Event) -> bool:
     """The tokens or the dollars of the run are used up."""
     return _budget_is_spent(c)
 
 
-@guard(*_BUDGET, "event.tokens", "event.window")
+@guard(*TOTALS, "event.tokens", "event.window")
 def overflow(c: Context, e: on.ContextReady) -> bool:
     """The request does not fit the window."""
     return not _budget_is_spent(c) and not _fits(e)
@@ -146,7 +143,7 @@ def _wants_more(c: Context, e: on.StopHooksPassed) -> bool:
     )
 
 
-_TARGET = ("low_progress", "continuations", "event.new_tokens", *_BUDGET)
+_TARGET = ("low_progress", "continuations", "event.new_tokens", *TOTALS)
 
 
 @guard(*_TARGET)

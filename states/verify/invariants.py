@@ -1,7 +1,8 @@
 """What every audit log must satisfy, by the ids that the verifier, the tests and the findings use alike.
 
-The verifier reads only the log, its payloads and the table that its genesis names. What the file alone cannot show is
-in `ELSEWHERE`, with what does show it.
+The verifier reads only the log, its payloads and the table that its genesis names. Three of them the file alone cannot
+show: that a begin was durable before the tool started (T6; the order of begin and end is seen, by E1), that a log still
+begins as it did (R1; a count and a hash that were noted before show it), and that a replay makes the same moves (R5).
 """
 
 from typing import Final
@@ -89,10 +90,4 @@ INVARIANTS: Final[dict[str, str]] = {
     "P4": (
         "a child's genesis names the parent's run, seq and hash; the parent's effect_end names the child's last hash."
     ),
-}
-
-ELSEWHERE: Final[dict[str, str]] = {
-    "T6": "the order of begin and end is seen (E1); that the begin was durable is a matter of the disk at that moment",
-    "R1": "a count and a hash that were noted before show whether a log still begins as it did",
-    "R5": "`replay` makes every move again",
 }

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 import attrs
 
-from looplatch.states.context import TOTALS
+from looplatch.states.context import TOKENS, TOTALS
 from looplatch.states.event import ENUMS
 from looplatch.states.limits import Limits
 from looplatch.states.reasons import Continue
@@ -34,7 +34,7 @@ class Fold:
     @property
     def total_tokens(self) -> int:
         """What `Limits.max_total_tokens` bounds."""
-        total: int = sum(vars(self)[name] for name in TOTALS[:4])
+        total: int = sum(vars(self)[name] for name in TOKENS)
         return total
 
 
