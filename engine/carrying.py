@@ -1,7 +1,6 @@
 """Carrying out the calls of one answer: each between its two records."""
 
 import asyncio
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,8 +8,8 @@ import attrs
 
 from looplatch.agents.parentage import FIRST_TIME, PARENTAGE, Earlier, Parentage
 from looplatch.blocks import ToolUseBlock
-from looplatch.hooking import HookLeft, call_hook
-from looplatch.hooks import ToolOutcomeContext, hook_name
+from looplatch.hooking import HookLeft, call_hook, context_of
+from looplatch.hooks import hook_name
 from looplatch.kept import Kept
 from looplatch.messages import ToolMessage, ToolPhase
 from looplatch.permission import Permission
@@ -161,16 +160,7 @@ class Carrier:
         if hook is None or abort.is_set():
             return
         begin = journal.hook_begins("after_tool", hook_name(hook), call.id)
-        about = ToolOutcomeContext(
-            run_id=journal.log.run,
-            turn=self._turn,
-            tool_use_id=call.id,
-            name=call.name,
-            input=copy.deepcopy(call.input),
-            cause=str(outcome.cause),
-            content=copy.deepcopy(outcome.content),
-            is_error=outcome.is_error,
-        )
+        about = context_of(outcome, journal.log.run, self._turn)
         try:
             await call_hook(hook, about, clock=self._at.plan.clock, abort=abort)
         except HookLeft:

@@ -1,17 +1,33 @@
 """Hooks, called on a leash: whatever they do, the run can end."""
 
 import asyncio
+import copy
 import inspect
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from looplatch.hooks import hook_name
+from looplatch.hooks import ToolOutcomeContext, hook_name
 from looplatch.ports import Clock
 from looplatch.states.errors import HookCancelled, HookMisbehaved
 from looplatch.states.record import Record
-from looplatch.tools import AbortSignal
+from looplatch.tools import AbortSignal, Outcome
 from looplatch.tools.leash import leashed
+
+
+def context_of(outcome: Outcome, run: str, turn: int) -> ToolOutcomeContext:
+    """What a hook is told of a call that has ended; it is the hook's own, whatever it does with it."""
+    call = outcome.call
+    return ToolOutcomeContext(
+        run_id=run,
+        turn=turn,
+        tool_use_id=call.id,
+        name=call.name,
+        input=copy.deepcopy(call.input),
+        cause=str(outcome.cause),
+        content=copy.deepcopy(outcome.content),
+        is_error=outcome.is_error,
+    )
 
 
 class HookLeft(Exception):

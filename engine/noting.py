@@ -7,8 +7,8 @@ from typing import Final
 
 from looplatch.audit import AuditError
 from looplatch.encoding import encode
-from looplatch.hooking import begun
-from looplatch.hooks import AfterTools, ToolOutcomeContext, ToolsContext, hook_name
+from looplatch.hooking import begun, context_of
+from looplatch.hooks import AfterTools, ToolsContext, hook_name
 from looplatch.messages import SystemMessage
 from looplatch.model import Assembly
 from looplatch.model.reading import read_answer, text_of
@@ -56,7 +56,7 @@ class Noting:
         """Take one note, between its two records."""
         self._unasked.remove(record)
         asking = _Asking(self._at)
-        shown = tuple(_shown(self._at.journal.log.run, turn, outcome) for outcome in outcomes)
+        shown = tuple(context_of(outcome, self._at.journal.log.run, turn) for outcome in outcomes)
         context = ToolsContext(run_id=self._at.journal.log.run, turn=turn, text=text, calls=shown, ask=asking)
         note, ended = None, "ok"
         try:
@@ -105,17 +105,3 @@ class _Asking:
             cost = spending(assembly.usage, name, plan.pricer)
             self.spent = {total: self.spent[total] + cost[total] for total in TOTALS}
         return text_of(assembly)
-
-
-def _shown(run: str, turn: int, outcome: Outcome) -> ToolOutcomeContext:
-    call = outcome.call
-    return ToolOutcomeContext(
-        run_id=run,
-        turn=turn,
-        tool_use_id=call.id,
-        name=call.name,
-        input=dict(call.input),
-        cause=str(outcome.cause),
-        content=outcome.content,
-        is_error=outcome.is_error,
-    )
