@@ -112,7 +112,7 @@ class Answer:
 
     async def step(self) -> Event | None:
         """Read on. Returns None when the outbox has something, else the event that ends the call."""
-        outbox, assembly = self._at.outbox, self._assembly
+        outbox, assembly, partial = self._at.outbox, self._assembly, self._at.partial
         try:
             stream = self._stream
             if stream is None:
@@ -121,18 +121,18 @@ class Answer:
                 # As long as there is no call, nothing else can happen.
                 events = await (self._beside.read(stream) if self._own_ids else stream.read())
                 if events is WOKEN:
-                    if outbox:
+                    if outbox.waiting:
                         return None
                     continue
                 if not events:
                     raise stream_cut()
-                if self._at.partial:
+                if partial:
                     outbox.extend(events)
                 if events[0].get("type") == "content_block_delta":
                     assembly.feed_deltas(events)
                 else:
                     self._take(events[0])
-                if outbox and not assembly.complete:
+                if (partial or outbox.waiting) and not assembly.complete:
                     return None
         except ModelCallFailed as error:
             over = await self._fail(error.failure)

@@ -106,8 +106,8 @@ class Assembly:
         open_blocks = self._open
         for event in events:
             # The one hot path: a lookup and an append. Whatever is unusual here is told apart in `_unusual_delta`.
-            delta: Any = event.get("delta")
             try:
+                delta: Any = event["delta"]
                 field, pieces = open_blocks[event["index"]].sinks[delta["type"]]
                 piece: object = delta[field]
             except (KeyError, TypeError):
@@ -117,8 +117,8 @@ class Assembly:
                 raise BadStream(f"the {field} of a delta is no text")
             pieces.append(piece)
             self._left -= len(piece)
-            if self._left < 0:
-                self._refuse_size()
+        if self._left < 0:
+            self._refuse_size()
 
     @property
     def content(self) -> list[dict[str, Any]]:
