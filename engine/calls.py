@@ -11,7 +11,8 @@ from looplatch.encoding import copied
 from looplatch.kept import Kept
 from looplatch.messages import ToolMessage, ToolPhase
 from looplatch.recovery.waiting import waiting
-from looplatch.tools import Call, Outcome, Scheduler
+from looplatch.tools import Call, Outcome
+from looplatch.tools.scheduler import Scheduler
 from looplatch.workplace import Workplace
 
 

@@ -14,7 +14,10 @@ from looplatch.kept import Kept
 from looplatch.messages import ToolMessage, ToolPhase
 from looplatch.permission import Permission
 from looplatch.recovery.resume.past import SUSPENDED
-from looplatch.tools import AbortSignal, Asked, Call, CallBroken, CallCancelled, Outcome, execute, not_started
+from looplatch.tools import AbortSignal, Call, Outcome
+from looplatch.tools.calls import Asked
+from looplatch.tools.entry import CallBroken
+from looplatch.tools.execution import CallCancelled, execute, not_started
 from looplatch.tools.results import with_reference
 from looplatch.workplace import Workplace
 

@@ -37,7 +37,8 @@ from looplatch.states.given import check_count, check_function, check_kind, chec
 from looplatch.states.limits import Limits
 from looplatch.states.secrets import SECRETS, Secrets
 from looplatch.states.state import WORKING, State
-from looplatch.tools import Tool, Toolbox, offered
+from looplatch.tools import Tool, Toolbox
+from looplatch.tools.offered import offered
 from looplatch.workplace import Pauses
 
 _CLOCK: Final = ("now_ns", "monotonic_ns", "sleep", "call_later")  # its methods

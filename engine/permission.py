@@ -13,7 +13,8 @@ from looplatch.hooks import Allow, Ask, Deny, ToolCallContext, hook_name
 from looplatch.rules import Rule, decided
 from looplatch.states.errors import HookMisbehaved
 from looplatch.states.record import Record
-from looplatch.tools import Asked, Call, Denial
+from looplatch.tools import Call
+from looplatch.tools.calls import Asked, Denial
 from looplatch.workplace import Workplace
 
 Verdict = Allow | Deny | Ask

@@ -13,8 +13,9 @@ from anthropic.lib.tools.agent_toolset import AgentToolContext, beta_agent_tools
 
 from looplatch.states.errors import UsageError
 from looplatch.testing import reply, tool_use
-from looplatch.tools import AbortSignal, Cause, Outcome, Toolbox, execute
+from looplatch.tools import AbortSignal, Cause, Outcome, Toolbox
 from looplatch.tools.agent import agent_toolset
+from looplatch.tools.execution import execute
 from tests.playing import play
 
 PNG = base64.b64decode(

@@ -9,18 +9,8 @@ from typing import Any, cast
 import attrs
 import pytest
 
-from looplatch.tools import (
-    AbortSignal,
-    Call,
-    CallCancelled,
-    Cause,
-    Outcome,
-    Tool,
-    ToolContext,
-    ToolResult,
-    execute,
-    tool,
-)
+from looplatch.tools import AbortSignal, Call, Cause, Outcome, Tool, ToolContext, ToolResult, tool
+from looplatch.tools.execution import CallCancelled, execute
 from looplatch.tools.threads import ThreadLeft, run_in_thread
 
 PARTS = "it may have done all, part or none of its work. Find out before you call it again."

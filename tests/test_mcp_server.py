@@ -18,7 +18,8 @@ from mcp.types import Tool as McpTool
 
 from looplatch import UsageError
 from looplatch.testing import ScriptedAPI, reply, tool_use
-from looplatch.tools import AbortSignal, Cause, Outcome, Tool, Toolbox, execute
+from looplatch.tools import AbortSignal, Cause, Outcome, Tool, Toolbox
+from looplatch.tools.execution import execute
 from looplatch.tools.servers import ServerFailed, mcp_server
 from tests.mcp_program import made
 from tests.playing import check, result, scripted, user

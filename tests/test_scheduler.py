@@ -10,19 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from looplatch.states.errors import HookMisbehaved, UsageError
-from looplatch.tools import (
-    AbortSignal,
-    Asked,
-    Call,
-    Cause,
-    Denial,
-    Outcome,
-    Problem,
-    Scheduler,
-    Tool,
-    ToolContext,
-    execute,
-)
+from looplatch.tools import AbortSignal, Call, Cause, Outcome, Tool, ToolContext
+from looplatch.tools.calls import Asked, Denial, Problem
+from looplatch.tools.execution import execute
+from looplatch.tools.scheduler import Scheduler
 
 
 def outcome_of(call: Call) -> Outcome:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 import looplatch.tools.scheduler
-from looplatch.tools import AbortSignal, Asked, Call, Cause, Outcome, Problem, Scheduler, Tool, ToolContext
+from looplatch.tools import AbortSignal, Call, Cause, Outcome, Tool, ToolContext
+from looplatch.tools.calls import Asked, Problem
+from looplatch.tools.scheduler import Scheduler
 
 ROOM = str(Path(looplatch.tools.scheduler.__file__).parent)
 

@@ -8,19 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looplatch.tools import (
-    AbortSignal,
-    Access,
-    Asked,
-    Call,
-    Cause,
-    Denial,
-    Outcome,
-    Problem,
-    Scheduler,
-    Tool,
-    ToolContext,
-)
+from looplatch.tools import AbortSignal, Call, Cause, Outcome, Tool, ToolContext
+from looplatch.tools.calls import Asked, Denial, Problem
+from looplatch.tools.order import Access
+from looplatch.tools.scheduler import Scheduler
 
 HALTED_BROWSER = "Not executed: an earlier action in this turn failed."
 HALTED_COMPUTER = "Not executed: an earlier computer action in this turn failed."

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from looplatch.states.errors import UsageError
-from looplatch.tools import AbortSignal, Cause, Outcome, Toolbox, execute
+from looplatch.tools import AbortSignal, Cause, Outcome, Toolbox
+from looplatch.tools.execution import execute
 from looplatch.tools.shell import shell_tool
 from looplatch.tools.shell.environment import environment, quiet_environment
 from looplatch.tools.shell.process import Process

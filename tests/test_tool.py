@@ -8,7 +8,8 @@ from typing import Any, cast
 import pytest
 
 from looplatch.states.errors import UsageError
-from looplatch.tools import Call, Cause, Problem, Tool, Toolbox, ToolContext
+from looplatch.tools import Call, Cause, Tool, Toolbox, ToolContext
+from looplatch.tools.calls import Problem
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 

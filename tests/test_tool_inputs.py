@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looplatch.tools import InputValidator
+from looplatch.tools.inputs import InputValidator
 
 VALIDATOR = InputValidator(
     {

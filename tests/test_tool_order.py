@@ -6,8 +6,7 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looplatch.tools import Access, Line
-from looplatch.tools.order import Failures
+from looplatch.tools.order import Access, Failures, Line
 
 READ, WRITE, MEMBER = Access.READ, Access.WRITE, Access.MEMBER
 

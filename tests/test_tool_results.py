@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looplatch.tools import MAX_RESULT_CHARS, Rendered, ToolResult, render
+from looplatch.tools import MAX_RESULT_CHARS, ToolResult
+from looplatch.tools.results import Rendered, render
 
 
 class Colour(enum.Enum):

@@ -13,7 +13,9 @@ from anthropic.lib.tools.agent_toolset import AgentToolContext, beta_agent_tools
 
 from looplatch import Loop, UsageError
 from looplatch.testing import reply, tool_use
-from looplatch.tools import AbortSignal, Call, Outcome, Tool, Toolbox, execute, offered
+from looplatch.tools import AbortSignal, Call, Outcome, Tool, Toolbox
+from looplatch.tools.execution import execute
+from looplatch.tools.offered import offered
 from tests.playing import assistant, play, result, use, user
 
 

@@ -10,7 +10,9 @@ from anthropic.lib.tools import BetaAsyncRunnableToolset, BetaRunnableToolset, T
 
 from looplatch import UsageError
 from looplatch.testing import block, reply
-from looplatch.tools import AbortSignal, Call, Cause, Outcome, Tool, Toolbox, ToolContext, Toolset, execute, offered
+from looplatch.tools import AbortSignal, Call, Cause, Outcome, Tool, Toolbox, ToolContext, Toolset
+from looplatch.tools.execution import execute
+from looplatch.tools.offered import offered
 from tests.playing import play, result, user
 
 BROWSER: dict[str, Any] = {"type": "browser_toolset_20260801"}

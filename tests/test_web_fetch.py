@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from looplatch.states.errors import UsageError
-from looplatch.tools import AbortSignal, Cause, Outcome, Tool, Toolbox, execute
+from looplatch.tools import AbortSignal, Cause, Outcome, Tool, Toolbox
+from looplatch.tools.execution import execute
 from looplatch.tools.web import web_fetch
 
 HTML = {"Content-Type": "text/html; charset=utf-8"}

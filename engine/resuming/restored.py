@@ -26,8 +26,9 @@ from looplatch.states.context import TOTALS
 from looplatch.states.event import Event
 from looplatch.states.table import DECISIONS
 from looplatch.states.trouble import TroubleKind
-from looplatch.tools import Asked, Call, Denial, Outcome, denied, interrupted, not_started
-from looplatch.tools.calls import Cause
+from looplatch.tools import Call, Outcome
+from looplatch.tools.calls import Asked, Cause, Denial
+from looplatch.tools.execution import denied, interrupted, not_started
 from looplatch.workplace import Workplace
 
 UNKNOWN_TEXT = "what the API said of it was not kept when the run was resumed"

@@ -6,17 +6,12 @@ The tools that are ready to use are loaded when they are first named: they need 
 import importlib
 from typing import TYPE_CHECKING
 
-from looplatch.tools.calls import Asked, Call, Cause, Content, Denial, Outcome, Problem
+from looplatch.tools.calls import Call, Cause, Outcome
 from looplatch.tools.context import AbortSignal, ToolContext
 from looplatch.tools.decorator import tool
-from looplatch.tools.entry import CallBroken, Permit, Start
-from looplatch.tools.execution import CallCancelled, Progress, denied, execute, interrupted, not_started
-from looplatch.tools.inputs import InputRejected, InputValidator
+from looplatch.tools.inputs import InputRejected
 from looplatch.tools.leash import GRACE_S, Timer, TimerHandle
-from looplatch.tools.offered import Offered, offered
-from looplatch.tools.order import Access, Line, Place
-from looplatch.tools.results import MAX_RESULT_CHARS, Rendered, render
-from looplatch.tools.scheduler import MAX_PARALLEL, Scheduler
+from looplatch.tools.results import MAX_RESULT_CHARS
 from looplatch.tools.tool import Close, ReadOnly, Tool, ToolCall, ToolResult
 from looplatch.tools.toolbox import Toolbox
 from looplatch.tools.toolset import Toolset
@@ -37,31 +32,14 @@ _HOME_OF = {
 
 __all__ = [
     "GRACE_S",
-    "MAX_PARALLEL",
     "MAX_RESULT_CHARS",
     "AbortSignal",
-    "Access",
-    "Asked",
     "Call",
-    "CallBroken",
-    "CallCancelled",
     "Cause",
     "Close",
-    "Content",
-    "Denial",
     "InputRejected",
-    "InputValidator",
-    "Line",
-    "Offered",
     "Outcome",
-    "Permit",
-    "Place",
-    "Problem",
-    "Progress",
     "ReadOnly",
-    "Rendered",
-    "Scheduler",
-    "Start",
     "Timer",
     "TimerHandle",
     "Tool",
@@ -71,14 +49,8 @@ __all__ = [
     "Toolbox",
     "Toolset",
     "agent_toolset",
-    "denied",
-    "execute",
-    "interrupted",
     "mcp_server",
-    "not_started",
-    "offered",
     "reads_only",
-    "render",
     "shell_tool",
     "tool",
     "web_fetch",
