@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 import attrs
 
 from looplatch.audit import AuditLog, MemoryLog, mirror_to
-from looplatch.audit.places import place_of
+from looplatch.audit.places import Place, place_for, place_of
 from looplatch.audit.signing import Signer
 from looplatch.driver import Driver
 from looplatch.encoding import EncodeError, decode, encode
@@ -202,7 +202,7 @@ def _open_log(plan: Plan, opening: Opening) -> AuditLog:
             mirror=plan.mirror or mirror_to(),
             signer=plan.signer,
         )
-    return _log_at(path, plan, opening)
+    return _log_at(place_of(path), plan, opening)
 
 
 def _log_in(folder: Path, plan: Plan, opening: Opening) -> AuditLog:
@@ -214,15 +214,15 @@ def _log_in(folder: Path, plan: Plan, opening: Opening) -> AuditLog:
         why = error.strerror if isinstance(error, OSError) else error
         raise UsageError("log_dir", f"{folder} cannot be made ({why})", mend) from error
     try:
-        return _log_at(folder / f"{opening.run_id}.jsonl", plan, opening)
+        return _log_at(place_for(opening.run_id, folder), plan, opening)
     except UsageError as error:
         if error.what != "log":
             raise
         raise UsageError("log_dir", error.problem, mend) from error
 
 
-def _log_at(path: Path, plan: Plan, opening: Opening) -> AuditLog:
-    return place_of(path).create(
+def _log_at(place: Place, plan: Plan, opening: Opening) -> AuditLog:
+    return place.create(
         opening.run_id,
         durability=plan.durability,
         payloads=plan.payloads,

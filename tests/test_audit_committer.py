@@ -84,10 +84,10 @@ def test_payloads_are_synced_before_the_records_that_name_them_and_names_once(tm
     log.append(Kind.MESSAGE, {})
     asyncio.run(log.sync())
     folder = tmp_path.name
-    assert disk.synced == ["run.payloads", folder, "run.jsonl", folder]
+    assert disk.synced == ["run.payloads", folder, "run.jsonl"]
     log.append(Kind.MESSAGE, {})
     asyncio.run(log.sync())
-    assert disk.synced[4:] == ["run.jsonl"]
+    assert disk.synced[3:] == ["run.jsonl"]
     assert not any(name in disk.threads for name in ("MainThread", "looplatch-committer"))
     log.close()
 

@@ -14,8 +14,10 @@ import pytest
 
 import looplatch.encoding
 from looplatch import Allow, Hooks, Log, Rule, StreamEvent
+from looplatch.audit.committer import Committer
 from looplatch.audit.disk import Disk
 from looplatch.audit.linefile import LineFile
+from looplatch.audit.segments import numbers_of
 from looplatch.hooks import ToolCallContext, ToolOutcomeContext
 from looplatch.machine import Machine
 from looplatch.states import record
@@ -210,6 +212,52 @@ def test_a_turn_keeps_nothing_but_its_messages(tmp_path: Path) -> None:
     asyncio.run(play())
     early, late = blocks
     assert (late - early) / 200 <= 40
+
+
+# --- a run's own
+
+
+DISK: dict[str, Callable[..., Any]] = {
+    name: getattr(Disk, name) for name in ("open", "lock", "write", "fsync", "truncate", "close")
+}
+
+
+def a_run(functions: dict[str, Callable[..., Any]], folder: Path, **options: Any) -> dict[str, int]:
+    """The calls of each function in a run of one answer, whose log is in `folder`, among others."""
+    run_of(0, log_dir=folder, **options)
+    return tally_of(0, functions, log_dir=folder, **options).calls
+
+
+def test_a_run_opens_two_files_and_writes_each_record_and_each_payload_once(tmp_path: Path) -> None:
+    """Eleven records: what the run is made of, two messages, a request's begin and end, five moves, the seal. Two
+    payloads: what was asked, and what was answered."""
+    expected = {"open": 2, "lock": 2, "write": 13, "fsync": 0, "truncate": 0, "close": 2}
+    assert a_run(DISK, tmp_path, durability="none") == expected
+
+
+def test_a_run_is_made_durable_by_three_fsyncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its two files, and once their folder, which is opened for that. It ends before group commit comes to it."""
+    run_of(0, log_dir=tmp_path)
+    monkeypatch.setattr("looplatch.audit.committer._shared", Committer(interval_s=600))
+    calls = tally_of(0, DISK, log_dir=tmp_path).calls
+    assert calls == {"open": 3, "lock": 2, "write": 13, "fsync": 3, "truncate": 0, "close": 3}
+
+
+def test_a_run_takes_one_task_of_its_own(tmp_path: Path) -> None:
+    """It ends in one, whoever is cancelled meanwhile; the other three are those of `asyncio.run`."""
+    functions = {"tasks": asyncio.base_events.BaseEventLoop.create_task}
+    assert a_run(functions, tmp_path, durability="none") == {"tasks": 4}
+
+
+def test_a_run_costs_no_more_calls_than_it_did(tmp_path: Path) -> None:
+    """All calls of Python functions, its loop's and those of `asyncio.run` among them."""
+    run_of(0, log_dir=tmp_path, durability="none")
+    assert tally_of(0, {}, log_dir=tmp_path, durability="none").python <= 1_800
+
+
+def test_a_run_does_not_look_through_the_folder_of_logs(tmp_path: Path) -> None:
+    """It would take the longer the more runs have left their logs there; the name of a new one is its own."""
+    assert a_run({"listed": numbers_of}, tmp_path) == {"listed": 0}
 
 
 # --- what is left behind

@@ -153,7 +153,7 @@ def open_both(path: Path, disk: Disk, keeps: bool, *, new: bool = True) -> tuple
         if new and records.found:
             raise LogExists(path, run_of(path))
         if keeps:
-            contents = LineFile(payloads_of(path), disk)
+            contents = LineFile(payloads_of(path), disk, records.folder)
             if new and contents.found:
                 problem = f"{contents.path} holds the payloads of an earlier run"
                 raise UsageError("log", problem, "Give another path, or move it away")

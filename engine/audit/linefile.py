@@ -16,16 +16,41 @@ _BLOCK: Final = 1 << 16  # bytes that are read at a time, from the end
 _CANNOT_SYNC_FOLDERS: Final = frozenset({errno.EACCES, errno.EINVAL, errno.ENOTSUP})
 
 
+class Folder:
+    """The folder of files that are written together: one fsync makes the names of all that were made in it durable."""
+
+    def __init__(self, path: Path, disk: Disk) -> None:
+        self._path = path
+        self._disk = disk
+        self.is_synced = True
+
+    def sync(self) -> None:
+        """Make the names durable: without it, a synced file may be gone after a power cut. Raises OSError."""
+        if self.is_synced:
+            return
+        try:
+            folder = self._disk.open(self._path, os.O_RDONLY)
+            try:
+                self._disk.fsync(folder)
+            finally:
+                self._disk.close(folder)
+        except OSError as error:
+            if error.errno not in _CANNOT_SYNC_FOLDERS:
+                raise
+        self.is_synced = True
+
+
 class LineFile:
     """An append-only file, locked for this writer and readable by its owner only.
 
     `write` is for one thread; `sync` and `close` may be called from any. Raises UsageError where the file cannot be
     had, LogInUse where another writer has it.
 
-    found: how many bytes were there before. written: how many there are now.
+    folder: that of a file beside it which is written together with it. found: how many bytes were there before.
+    written: how many there are now.
     """
 
-    def __init__(self, path: Path, disk: Disk = DISK) -> None:
+    def __init__(self, path: Path, disk: Disk = DISK, folder: Folder | None = None) -> None:
         self.path = path
         self._disk = disk
         self._created = not os.path.lexists(path)
@@ -40,7 +65,9 @@ class LineFile:
             raise
         self._identity = (found.st_dev, found.st_ino)
         self.found = self.written = self._synced = found.st_size
-        self._folder_synced = not self._created
+        self.folder = folder or Folder(path.parent, disk)
+        if self._created:
+            self.folder.is_synced = False
         self._syncing = threading.Lock()  # a file must not be closed (and its number given away) during an fsync
         self._open = True
 
@@ -93,7 +120,8 @@ class LineFile:
                 self._disk.fsync(fd)
             finally:
                 self._disk.close(fd)
-            self._sync_folder()
+            self.folder.is_synced = False
+            self.folder.sync()
             self._disk.truncate(self._fd, size)
         except OSError as error:
             raise LogFailed(self.path, "moving the torn end aside", error) from error
@@ -117,8 +145,7 @@ class LineFile:
             try:
                 self._disk.fsync(self._fd)
                 self._check_place()
-                if not self._folder_synced:
-                    self._sync_folder()
+                self.folder.sync()
             except OSError as error:
                 raise LogFailed(self.path, "fsync", error) from error
             self._synced = written
@@ -127,8 +154,7 @@ class LineFile:
         """Make a new file's name durable, though nothing may have been written to it. Raises LogFailed."""
         with self._syncing:
             try:
-                if not self._folder_synced:
-                    self._sync_folder()
+                self.folder.sync()
             except OSError as error:
                 raise LogFailed(self.path, "fsync", error) from error
 
@@ -142,19 +168,6 @@ class LineFile:
     def _check_place(self) -> None:
         if _identity(self.path) != self._identity:
             raise FileNotFoundError(errno.ENOENT, "the file was replaced by another")
-
-    def _sync_folder(self) -> None:
-        """Make the file's name durable as well: without it, a synced file may be gone after a power cut."""
-        try:
-            folder = self._disk.open(self.path.parent, os.O_RDONLY)
-            try:
-                self._disk.fsync(folder)
-            finally:
-                self._disk.close(folder)
-        except OSError as error:
-            if error.errno not in _CANNOT_SYNC_FOLDERS:
-                raise
-        self._folder_synced = True
 
     def close(self) -> None:
         """Close the file and give up its lock; a second call does nothing. Raises LogFailed."""

@@ -71,9 +71,10 @@ class Place(Protocol):
 
 @attrs.frozen
 class JsonlPlace:
-    """JSON Lines, and a file of payloads beside it; or several such segments."""
+    """JSON Lines, and a file of payloads beside it; or several such segments. `is_new`: nothing is there yet."""
 
     file: Path
+    is_new: bool = False
 
     def lines(self) -> Iterator[bytes]:
         """See `Place`."""
@@ -118,6 +119,10 @@ class JsonlPlace:
 
     @property
     def _is_cut(self) -> bool:
+        return not self.is_new and self._has_segments
+
+    @property
+    def _has_segments(self) -> bool:
         return segments_of(self.file) != (self.file,) or _ends_in_a_checkpoint(self.file)
 
 
@@ -183,6 +188,14 @@ def place_of(path: str | os.PathLike[str]) -> Place:
     """
     file = first_of(path_of("log", path))
     return SqlitePlace(file) if file.suffix.lower() in SQLITE_SUFFIXES else JsonlPlace(file)
+
+
+def place_for(run: str, folder: Path) -> Place:
+    """The place of a new run in a folder of logs, by its id: no other run has that, so that nothing is looked for.
+
+    To look for segments is to list the folder, which takes the longer the more runs have left their logs in it.
+    """
+    return JsonlPlace(folder / f"{run}.jsonl", is_new=True)
 
 
 def _refuse_segments(max_bytes: int | None) -> None:

@@ -40,12 +40,13 @@ def segment(first: Path, number: int) -> Path:
 
 def numbers_of(first: Path) -> tuple[int, ...]:
     """The numbers of the segments that are there, in order."""
+    own = first.name
     try:
-        names = [name for name in os.listdir(first.parent) if name.startswith(first.name)]
+        names = [name for name in os.listdir(first.parent) if name.startswith(own)]
     except (OSError, ValueError):  # no folder, or none that may be listed: then the first alone is asked for
         names = []
-    found = {int(match["number"]) for name in names if (match := _NUMBERED(name)) and match["first"] == first.name}
-    return tuple(sorted({*found, *([1] if first.name in names or not found else [])}))
+    found = {int(match["number"]) for name in names if (match := _NUMBERED(name)) and match["first"] == own}
+    return tuple(sorted({*found, *([1] if own in names or not found else [])}))
 
 
 def segments_of(first: Path) -> tuple[Path, ...]:
