@@ -34,9 +34,7 @@ class Chain:
         self.sealed = False
         self.recognised = False  # whether any line looks like a record, right or wrong
         self.merkle = Merkle()
-        self.kind: str | None = (
-            None  # of the record that was read last, where its fields are known to be of their types
-        )
+        self.kind = ""  # the common kind of the record that has passed last
         self._findings = findings
         self._knows = knows  # whether a table of this fingerprint is at hand
         self._fingerprint = fingerprint
@@ -50,57 +48,55 @@ class Chain:
         self._second = ""  # the time of the last record but for the fraction of its second
         self._schema: object = None  # that of the genesis, or of the last claim
 
-    def read(self, line: bytes) -> dict[str, Any] | None:
-        """Check a line, newline included; returns its record, None where it is none.
+    def passed(self, line: bytes) -> dict[str, Any] | None:
+        """The record of a line, newline included, that is of a common kind and has nothing wrong with it; else None.
 
-        Most lines are right: that is asked first, all at once, and only of the others what is wrong with them.
+        Most lines are such: that is asked first, all at once, and only of the others what is wrong with them. A record
+        that has passed is the head of the chain now.
         """
-        findings = self._findings
-        self.count = findings.line = self.count + 1
         common = common_of(line)
+        if common is None:
+            return None
         try:
-            if common is not None and self._passes(record := common.read(line), line):
-                self.kind = common.name
-                return record
+            record = common.read(line)
+            right = orjson.dumps(record, None, _LINE) == line
         except (ValueError, TypeError, RecursionError):  # what the kind's reader, or the encoder, does not take
-            pass
-        return self._read_closely(line)
-
-    def _passes(self, record: dict[str, Any], line: bytes) -> bool:
-        """Whether there is nothing wrong with a record of a common kind; if so, it is the head of the chain now."""
+            return None
         seq, own, mono, ts = record["seq"], record["hash"], record["mono_ns"], record["ts"]
-        # The hash is cut out of the bytes. Another one of the same value, which stands before it, would be cut out
+        # The hash is cut out of the bytes. Another one of the same value, which stands behind it, would be cut out
         # instead. But then the hash would be in what is hashed, and nobody can make it come out as itself.
-        place = line.find(_HASH)
+        place = line.rfind(_HASH)
         if (
-            record["prev"] != self._prev
+            not right
+            or record["prev"] != self._prev
             or seq != self._next_seq
             or mono < self._mono
             or record["epoch"] != self._epoch
             or record["v"] != self._schema
             or record["run"] != self._run
             or self.sealed
-            or orjson.dumps(record, option=_LINE) != line
             or not line.isascii()
             or hashlib.sha256(line[:place] + line[place + _HASH_SIZE : -1]).hexdigest() != own
         ):
-            return False
+            return None
         if ts[:_SECOND] != self._second or not ts[_SECOND:-1].isdigit() or len(ts) != _SECOND + 7 or ts[-1] != "Z":
             if _IS_TIME(ts) is None:
-                return False
+                return None
             self._second = ts[:_SECOND]
+        self.count = self._findings.line = self.count + 1
         self._findings.seq = seq
         self._next_seq = seq + 1
         self._prev = self.head = own
         self._mono = mono
         self.merkle.add(own)
-        return True
+        self.kind = common.name
+        return record
 
-    def _read_closely(self, line: bytes) -> dict[str, Any] | None:
-        """Read a line of which it is not known that all is right; says what is not."""
+    def read(self, line: bytes) -> dict[str, Any] | None:
+        """Check a line that has not passed; returns its record, None where it is none, and says what is wrong."""
         findings, body, problem = self._findings, line[:-1], "no newline"
+        self.count = findings.line = self.count + 1
         findings.seq = None
-        self.kind = None
         record: Any = None
         if line[-1:] == b"\n":
             try:

@@ -6,9 +6,10 @@ from typing import Any, Final
 from looplatch.states.context import TOTALS
 from looplatch.states.record import MAX_INT
 from looplatch.states.verify.findings import Findings
-from looplatch.states.verify.plan import REASONS, TROUBLES, Fold, Plan, RowPlan
+from looplatch.states.verify.plan import REASONS, TROUBLES, Fold, Plan, RowPlan, totals_of
 from looplatch.states.verify.values import is_object
 
+_NOTHING: Final = (0,) * len(TOTALS)
 _ABSENT: Final = "no change"
 
 
@@ -19,21 +20,22 @@ class Change:
         self._plan = plan
         self._findings = findings
 
-    def apply(
-        self, record: dict[str, Any], row: RowPlan, fields: dict[str, Any], context: Fold, *, enters_recover: bool
-    ) -> None:
+    def apply(self, record: dict[str, Any], row: RowPlan, fields: dict[str, Any], context: Fold) -> None:
         """Check the record's change against the row's, and change `context` as the record says."""
         recorded: Any = record["change"]
         own = vars(context)
-        wanted = self._wanted(row, fields, own)
-        if recorded == wanted and _are_of_classes(wanted, recorded):
-            if wanted:
-                own.update(wanted)
-        else:
-            self._compare(wanted, recorded, own, enters_recover)
+        wanted: dict[str, Any] = {}
+        if row.fixes is not None and row.fixes(own) != row.values:
+            wanted = {name: value for name, value in row.fixed if value is not own[name] and value != own[name]}
+        if row.counts:
+            self._count(row, fields, own, wanted)
+        if recorded != wanted or not _are_of_classes(wanted, recorded):
+            self._compare(wanted, recorded, own, row.enters_recover)
+        elif wanted:
+            own.update(wanted)
         for name in row.raises:
             self._check_bound(name, context)
-        if enters_recover and own["trouble"] is None and "trouble" not in wanted:
+        if row.enters_recover and own["trouble"] is None and "trouble" not in wanted:
             self._findings.add("M8", "recover is entered without a trouble", "a trouble in the context", None)
 
     def _compare(self, wanted: dict[str, Any], recorded: Any, own: dict[str, Any], enters_recover: bool) -> None:
@@ -55,20 +57,24 @@ class Change:
             if name not in wanted or not _same(wanted[name], found):
                 take(name, found, own)
 
-    def _wanted(self, row: RowPlan, fields: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-        wanted = {name: value for name, value in row.fixed if value is not own[name] and value != own[name]}
+    def _count(self, row: RowPlan, fields: dict[str, Any], own: dict[str, Any], wanted: dict[str, Any]) -> None:
+        """Put into `wanted` what the row takes from the event, raises and adds up."""
         for name in row.takes:
             if fields[name] != own[name]:
                 wanted[name] = fields[name]
         for name in row.raises:
             wanted[name] = own[name] + 1
-        for name in TOTALS if row.adds else ():
-            more = fields[name]
-            if more < 0:
-                self._findings.add("C4", f"{name} falls", "at least 0", more)
-            if more and (total := min(own[name] + more, MAX_INT)) != own[name]:
-                wanted[name] = total
-        return wanted
+        if row.adds and (told := totals_of(fields)) != _NOTHING:
+            for name, more in zip(TOTALS, told, strict=True):
+                if not more:
+                    continue
+                if more < 0:
+                    self._findings.add("C4", f"{name} falls", "at least 0", more)
+                total = own[name] + more
+                if total <= MAX_INT:
+                    wanted[name] = total
+                elif own[name] != MAX_INT:
+                    wanted[name] = MAX_INT
 
     def _note(self, known: str | None, name: str, wanted: object, found: object) -> None:
         message = f"the change of {name} does not follow from the row"

@@ -6,7 +6,7 @@ from typing import Any, Final
 from looplatch.states.verify.approvals import TOLD as OF_APPROVALS
 from looplatch.states.verify.approvals import Approvals
 from looplatch.states.verify.claims import Edits
-from looplatch.states.verify.ends import Ends, is_retry
+from looplatch.states.verify.ends import OF_ENDS, Ends, is_retry
 from looplatch.states.verify.findings import Findings
 from looplatch.states.verify.requests import OF_RETRIES, Requests
 from looplatch.states.verify.sizes import SIZED, Sizes
@@ -14,6 +14,7 @@ from looplatch.states.verify.summaries import TOLD as OF_SUMMARIES
 from looplatch.states.verify.summaries import Summaries
 
 _BEFORE_TOOL: Final = "before_tool"
+_TELLING: Final = SIZED | OF_RETRIES | OF_SUMMARIES | OF_APPROVALS
 
 
 class Course:
@@ -89,7 +90,8 @@ class Course:
         self,
         record: dict[str, Any],
         fields: dict[str, Any],
-        before: tuple[int, bool],
+        tried: int,
+        fell_back: bool,
         calls: Collection[str],
         *,
         external: bool,
@@ -97,14 +99,17 @@ class Course:
     ) -> None:
         """A move was made, and its event holds `fields`.
 
-        before: the attempts, and whether the fallback model was named, in the context before it. calls: those of the
-        answer. external: the event came from outside. cut: the answer that it tells of was.
+        tried, fell_back: the attempts, and whether the fallback model was named, in the context before it. calls: those
+        of the answer. external: the event came from outside. cut: the answer that it tells of was.
         """
-        event, target = record["event"], record["target"]
-        tried, fell_back = before
+        event = record["event"]
         if is_retry(event, fields):
             self._ends.check_retry(tried, fell_back, fields)
-        self._ends.move(event, fields, external=external)
+        if event in OF_ENDS or self._ends.heard:
+            self._ends.move(event, fields, external=external)
+        if event not in _TELLING:
+            return
+        target = record["target"]
         if event in SIZED:
             joins = event == "ModelResponded" and (not cut or fields["begun"] > 0)
             self.sizes.move(event, target, fields, self._ends.model, joins=joins, fell_back=fell_back)

@@ -9,6 +9,7 @@ from looplatch.states.record import MAX_INT
 from looplatch.states.state import FINAL, State
 from looplatch.states.verify.answers import Answers
 from looplatch.states.verify.findings import Findings
+from looplatch.states.verify.plan import totals_of
 
 MAX_PARALLEL: Final = 10  # read-only tools that may run at once
 MOST_LOST: Final = 10  # effects whose cost may still be told after a resume, in any combination
@@ -26,6 +27,8 @@ _MAY_BEGIN: Final[dict[str, frozenset[str]]] = {
     "size": frozenset(map(str, (State.PREPARE, State.RECOVER))),
     "note": frozenset({str(State.ORCHESTRATE)}),
 }
+
+_NOWHERE: Final = frozenset[str]()
 _FINAL: Final = frozenset(map(str, FINAL))
 _STREAM: Final = str(State.STREAM)
 _ACCESSES: Final = ("read", "write")
@@ -54,14 +57,14 @@ class Running:
     """An effect that has begun."""
 
     kind: str
-    access: str | None
-    tool_use_id: str | None
     mono_ns: int
-    delay_ms: int
-    with_tools: bool  # in flight as long as tools may be
-    point: str | None  # of a hook: what it is asked for
-    call: str | None  # and about which call
-    name: str | None
+    access: str | None = None
+    tool_use_id: str | None = None
+    delay_ms: int = 0
+    with_tools: bool = False  # in flight as long as tools may be
+    point: str | None = None  # of a hook: what it is asked for
+    call: str | None = None  # and about which call
+    name: str | None = None
 
 
 class Effects:
@@ -95,7 +98,7 @@ class Effects:
         kind, own = record["class"], record["effect"]
         if own != record["seq"] or type(own) is not int:
             add("E1", "an effect is named by the number of its own record", record["seq"], own)
-        if state not in _MAY_BEGIN.get(kind, frozenset()):
+        if state not in _MAY_BEGIN.get(kind, _NOWHERE):
             add("E2", f"a {kind} effect begins in {state}", ", ".join(sorted(_MAY_BEGIN.get(kind, ()))), state)
         if (
             self._deadline is not None
@@ -103,28 +106,22 @@ class Effects:
             and record["mono_ns"] > self._deadline + GRACE_NS
         ):
             add("C6", "an effect begins after the deadline", f"before {self._deadline} ns", record["mono_ns"])
-        if kind in _MODELS and self.running and any(other.kind in _MODELS for other in self.running.values()):
+        if self.running and kind in _MODELS and any(other.kind in _MODELS for other in self.running.values()):
             add("E3", "a model call begins while another is in flight", "one at a time", record["seq"])
+        begun = Running(kind, record["mono_ns"])
         if kind == "model":
             self._begin_request()
         elif kind == "tool":
             self._begin_tool(record)
+            begun.access, begun.tool_use_id, begun.with_tools = record["access"], record["tool_use_id"], True
         elif kind == "sleep":
-            self._begin_sleep(record["delay_ms"])
+            begun.delay_ms = record["delay_ms"]
+            self._begin_sleep(begun.delay_ms)
         elif kind == "hook":
             self._begin_hook(record, state)
-        delay = record["delay_ms"] if kind == "sleep" else 0
-        self.running[record["seq"]] = Running(
-            kind,
-            record.get("access"),
-            record.get("tool_use_id"),
-            record["mono_ns"],
-            delay,
-            kind == "tool" or (kind == "hook" and record.get("point") in _AROUND_TOOLS),
-            record.get("point"),
-            record.get("call"),
-            record.get("name"),
-        )
+            begun.point, begun.call, begun.name = record["point"], record.get("call"), record["name"]
+            begun.with_tools = begun.point in _AROUND_TOOLS
+        self.running[record["seq"]] = begun
         return str(kind)
 
     def end(self, record: dict[str, Any]) -> Running | None:
@@ -244,7 +241,8 @@ class Effects:
 
     def move(self, event: str, source: str, target: str, fields: dict[str, Any]) -> None:
         """A move was made: nothing may be left behind that the new state has no place for."""
-        self._delay = (fields["delay_ms"],) if "delay_ms" in fields else ()
+        if self._delay or "delay_ms" in fields:
+            self._delay = (fields["delay_ms"],) if "delay_ms" in fields else ()
         if target == _STREAM != source:
             self.begun, self.unfinished = 0, False
         if event in _SAID:
@@ -296,11 +294,13 @@ class Effects:
                 )
 
     def _check_spent(self, fields: dict[str, Any]) -> None:
-        told = {name: fields[name] for name in TOTALS}
-        if told != self.spent and not self._is_spent_with_lost(told):
-            self._findings.add("C4", "the tokens of the event are not those of its calls", self.spent, told)
+        if totals_of(fields) != totals_of(self.spent):
+            told = {name: fields[name] for name in TOTALS}
+            if not self._is_spent_with_lost(told):
+                self._findings.add("C4", "the tokens of the event are not those of its calls", self.spent, told)
         self._settle()
-        self._lost = []
+        if self._lost:
+            self._lost = []
 
     def _settle(self) -> None:
         """What was spent until now is told, or will not be."""

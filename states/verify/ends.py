@@ -17,12 +17,17 @@ _OVERLOADED: Final = ("overloaded_error", 529)  # the type and the status for wh
 _NEVER_FIRST: Final = 2  # tries that have failed by then, at least
 
 
+OF_ENDS: Final = frozenset(("ModelResponded", "ModelFailed", "BackoffElapsed"))
+"""Moves that tell how an effect ended."""
+
+
 class Ends:
     """Follows how effects ended. model: the record that ended the last call of the model, None while there is none."""
 
     def __init__(self, findings: Findings) -> None:
         self.model: dict[str, Any] | None = None
         self._findings = findings
+        self.heard = False  # of what the next move is to be compared with, whatever it is
         self._waited = False  # a wait has ended by itself, and nothing followed yet
         self._hook: str | None = None  # what the hook raised that was shown the answer
 
@@ -39,9 +44,9 @@ class Ends:
         elif kind == "sleep":
             if outcome not in (_OK, _STOPPED):
                 self._findings.add("C5", "a wait cannot end so", f"{_OK} or {_STOPPED}", outcome)
-            self._waited = outcome == _OK
+            self._waited = self.heard = outcome == _OK
         elif point == "after_response" and outcome != _OK:
-            self._hook = outcome
+            self._hook, self.heard = outcome, True
 
     def _end_model(self, record: dict[str, Any], outcome: str) -> None:
         """The outcome is the error's type where there is one, and the trouble that follows is named with it."""
@@ -61,10 +66,10 @@ class Ends:
         self._waited = False
 
     def move(self, event: str, fields: dict[str, Any], *, external: bool) -> None:
-        """A move was made."""
+        """One of `OF_ENDS` was made, or any move where something was heard."""
         if self._hook is not None and not external:
             self._findings.add("M13", "a hook has failed, and the run goes on", "its end", event)
-        self._hook = None
+        self._hook, self.heard = None, False
         if event == "ModelResponded":
             if self.model is None or self.model["outcome"] != _OK or self.model["error"] is not None:
                 found = None if self.model is None else self.model["outcome"]

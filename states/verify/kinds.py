@@ -76,7 +76,8 @@ def _starts(what: str) -> set[bytes]:
 
 _START: Final = 6
 _KINDS: Final[dict[bytes, Common]] = {what.encode(): Common.of(what) for what in COMMON}
-_MOVES: Final = {event.encode(): _KINDS[move_kind(event).encode()] for event in EVENTS}
+_EVENT_START: Final = 12  # by so many bytes each event is told from the others
+_MOVES: Final = {f'{event}","fields"'.encode()[:_EVENT_START]: _KINDS[move_kind(event).encode()] for event in EVENTS}
 (_MOVE_START,) = _starts(next(iter(EVENT_TEXTS)))
 _BY_START: Final[dict[bytes, Common]] = {
     start: _KINDS[what.encode()]
@@ -86,23 +87,25 @@ _BY_START: Final[dict[bytes, Common]] = {
 }
 _EVENT: Final = b'"event":"'
 _EVENT_SIZE: Final = len(_EVENT)
+_EVENT_END: Final = _EVENT_SIZE + _EVENT_START
+_KIND: Final = b'"kind":"'
+_KIND_SIZE: Final = len(_KIND)
+_CLASS: Final = b'"class":"'
+_CLASS_SIZE: Final = len(_CLASS)
+_EFFECT: Final = b"effect"
 
 
 def common_of(line: bytes) -> Common | None:
     """The common kind that a line seems to be of; its reader says whether it is."""
     start = line[:_START]
     if start == _MOVE_START:
-        place = line.find(_EVENT) + _EVENT_SIZE
-        return _MOVES.get(line[place : line.find(b'"', place)])
+        place = line.find(_EVENT)
+        return _MOVES.get(line[place + _EVENT_SIZE : place + _EVENT_END])
     found = _BY_START.get(start)
     if found is not None:
         return found
-    kind = _text_of(line, b'"kind":"')
-    if kind.startswith(b"effect"):
-        kind = b"%b %b" % (kind, _text_of(line, b'"class":"'))
-    return _KINDS.get(kind)
-
-
-def _text_of(line: bytes, name: bytes) -> bytes:
-    start = line.find(name) + len(name)
-    return line[start : line.find(b'"', start)]
+    place = line.rfind(_KIND) + _KIND_SIZE
+    if line[place : place + _START] == _EFFECT:
+        own = line.find(_CLASS) + _CLASS_SIZE
+        return _KINDS.get(line[place : line.find(b'"', place)] + b" " + line[own : line.find(b'"', own)])
+    return _KINDS.get(line[place : line.find(b'"', place)])

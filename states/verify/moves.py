@@ -1,5 +1,6 @@
 """Legality: every move a row of the table, every guard asked again, and the context folded from the rows."""
 
+from operator import itemgetter
 from typing import Any, Final
 
 from looplatch.states.decisions import Decisions
@@ -9,13 +10,15 @@ from looplatch.states.state import State
 from looplatch.states.trouble import TroubleKind
 from looplatch.states.verify.change import Change, take
 from looplatch.states.verify.findings import Findings
-from looplatch.states.verify.plan import Alternatives, EventPlan, Fact, Plan, RowPlan, is_circle
+from looplatch.states.verify.plan import SAID, Alternatives, EventPlan, Fact, Plan, RowPlan, is_circle
 from looplatch.states.verify.values import is_list, is_object
 
 _PREPARE, _DECIDE, _RECOVER = str(State.PREPARE), str(State.DECIDE), str(State.RECOVER)
 _DECIDING: Final = frozenset({"ToolsRequested", "TurnPaused", "OutputTruncated", "ContextExceeded", "Refused",
                               "AnswerGiven", "StopReasonUnknown"})  # fmt: skip
 
+_said_of: Final = itemgetter(*SAID)
+_NOTHING: Final = frozenset[str]()
 _CONTINUED: Final = str(Continue.TOKEN_BUDGET_CONTINUATION)
 _TOLD: Final[dict[TroubleKind, tuple[str, ...]]] = {  # what `TroubleNamed` tells of each trouble
     TroubleKind.TRUNCATED: ("trouble", "output_limit"),
@@ -41,8 +44,10 @@ class Moves:
         self.paused = False
         self.external = False  # the last event came from outside the loop
         self.terminal: str | None = None
-        self.awaited: frozenset[str] | None = frozenset()  # None where a wrong record left it open
+        self.awaited: frozenset[str] | None = _NOTHING  # None where a wrong record left it open
         self.response: dict[str, Any] | None = None  # the fields of the last ModelResponded
+        self._open = _NOTHING  # the events that may follow, of which nothing else is to be asked than their row
+        self._fact = Fact({})
         self._plan = plan
         self._findings = findings
         self._change = Change(plan, findings)
@@ -73,8 +78,31 @@ class Moves:
     def move(self, record: dict[str, Any], kind: str | None) -> dict[str, Any] | None:
         """Check a transition; returns the event's fields as guards read them, None where they cannot be judged.
 
-        kind: the common kind that the record was read as, None where it was read as none.
+        kind: the common kind that the record was read as, None where it was read as none. Most moves are right: that is
+        asked first, all at once, and only of the others what is wrong with them.
         """
+        if kind is None:
+            return self._move_closely(record, kind)
+        source, name = record["source"], record["event"]
+        known = self._plan.alternatives.get((source, name))
+        if known is None or kind != known.event.kind or source != self.state or name not in self._open:
+            return self._move_closely(record, kind)
+        event, fields, outcome = known.event, record["fields"], known.constant
+        if event.named:
+            fields = event.told(fields)
+        if outcome is None:
+            context, fact = self.context, self._fact
+            fact.__dict__ = fields
+            outcome = known.outcome(tuple([test(context, fact) for test in known.tests]))
+        row = outcome.row
+        if row is None or record["guards"] != outcome.pairs or _said_of(record) != row.says:
+            return self._move_closely(record, kind)
+        if name in _DECIDING and source == _DECIDE and self.response is not None:
+            self._check_decision(name, record["fields"])
+        return self._take(record, event, row, fields)
+
+    def _move_closely(self, record: dict[str, Any], kind: str | None) -> dict[str, Any] | None:
+        """Check a transition of which it is not known that it is right."""
         if self.lost:
             return None
         source, name, target = record["source"], record["event"], record["target"]
@@ -99,24 +127,26 @@ class Moves:
         row = self._row(record, known, target, fields)
         if row is None:
             return self._believe(record)
-        if record["reason"] != row.reason or record["strategy"] != row.strategy or record["terminal"] != row.terminal:
-            self._check_names(record, row, source)
-        if name == "TroubleNamed" and source == _RECOVER:
+        self._check_names(record, row, source)
+        return self._take(record, event, row, fields)
+
+    def _take(self, record: dict[str, Any], event: EventPlan, row: RowPlan, fields: dict[str, Any]) -> dict[str, Any]:
+        """A row was taken."""
+        name = event.name
+        if name == "TroubleNamed" and record["source"] == _RECOVER:
             self._check_trouble(fields)
         elif name == "StopHooksPassed":
             self._check_new_tokens(name, fields["new_tokens"])
+        elif name == "ModelResponded":
+            self.response = record["fields"]
         if row.changes or record["change"] != {}:
-            enters = target == _RECOVER and source != _RECOVER
-            self._change.apply(record, row, fields, self.context, enters_recover=enters)
+            self._change.apply(record, row, fields, self.context)
             if row.reason == _CONTINUED:
                 self._outputs = vars(self.context)["output_tokens"]
-        self.awaited = row.awaited
-        self.ended = target in self._plan.final
-        self.terminal = row.terminal
+        self.state, self.awaited, self.terminal, self.external = row.target, row.awaited, row.terminal, event.external
+        self.ended = row.ends
+        self._open = _NOTHING if row.ends else row.awaited
         self.paused = name == "RunPaused"
-        if name == "ModelResponded":
-            self.response = record["fields"]
-        self.external = event.external
         self._check_measure(event.external)
         return fields
 
@@ -133,7 +163,7 @@ class Moves:
         for state in (source, target):
             if state not in self._plan.states:
                 add("M12", "the table has no such state", ", ".join(sorted(self._plan.states)), state)
-                self.lost = True
+                self.lost, self._open = True, _NOTHING
                 return False
         return True
 
@@ -165,12 +195,7 @@ class Moves:
 
     def _row(self, record: dict[str, Any], known: Alternatives, target: str, fields: dict[str, Any]) -> RowPlan | None:
         """The row that was taken, or None where it cannot be told."""
-        guards, outcome, context, fact = record.get("guards"), known.constant, self.context, Fact(fields)
-        if outcome is None:
-            outcome = known.outcome(tuple([test(context, fact) for test in known.tests]))
-        if guards == outcome.pairs and outcome.row is not None and outcome.row.target == target:
-            return outcome.row  # only of a common record they are pairs, whose verdicts are truth values
-        verdicts = self._verdicts(guards, known, fields)
+        verdicts = self._verdicts(record.get("guards"), known, fields)
         if verdicts is None:
             fitting = [row for row in known.rows if row.target == target]
             return fitting[0] if len(fitting) == 1 else None
@@ -243,17 +268,17 @@ class Moves:
         if external:
             self._saved, self._steps, self._span = None, 0, 1
             return
-        saved, own = self._saved, vars(self.context)
-        if saved is not None and saved[0] == self.state and saved[1] == self.awaited and is_circle(saved[2], own):
-            self._findings.add("C3", "the run goes in a circle: no counter rose", "a counter that rises", self.state)
+        saved, state = self._saved, self.state
+        if saved is not None and saved[:2] == (state, self.awaited) and is_circle(saved[2], vars(self.context)):
+            self._findings.add("C3", "the run goes in a circle: no counter rose", "a counter that rises", state)
         self._steps += 1
         if self._steps >= self._span:
-            self._saved = (self.state, self.awaited, own.copy())
+            self._saved = (state, self.awaited, vars(self.context).copy())
             self._steps, self._span = 0, 2 * self._span or 1
 
     def _believe(self, record: dict[str, Any]) -> dict[str, Any] | None:
         """Go on from what a wrong record says."""
-        self.awaited = None
+        self.awaited, self._open = None, _NOTHING
         self.started = True
         self.ended = self.state in self._plan.final
         self.terminal = record.get("terminal")

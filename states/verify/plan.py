@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import lru_cache
+from operator import itemgetter
 from types import NoneType
 from typing import Any, Final, cast
 
@@ -18,7 +19,12 @@ from looplatch.states.trouble import TroubleKind
 from looplatch.states.verify.kinds import EVENTS, move_kind
 from looplatch.states.verify.values import is_object, is_texts
 
+_RECOVER: Final = str(State.RECOVER)
 _TYPES: Final[dict[str, type]] = {"int": int, "text": str, "bool": bool, "null": NoneType}
+
+
+totals_of: Final = itemgetter(*list(TOTALS))
+"""Reads the totals of a context, of an event or of what was spent."""
 
 
 class Fold:
@@ -54,6 +60,10 @@ class Fact:
         self.__dict__ = fields
 
 
+SAID: Final = ("target", "reason", "strategy", "terminal")
+"""What the record of a move says of its row."""
+
+
 @attrs.frozen
 class RowPlan:
     """A row, with names as the records spell them."""
@@ -67,10 +77,23 @@ class RowPlan:
     takes: tuple[str, ...]
     adds: bool
     awaited: frozenset[str]  # the events that its commands may bring
+    ends: bool
+    enters_recover: bool
     changes: bool
+    counts: bool  # it changes what is not the same whenever it is taken
+    says: tuple[str | None, ...]  # what a record of it has in the fields `SAID`
+    fixes: Callable[[dict[str, Any]], object] | None  # reads of a context what `fixed` is about; None: that is nothing
+    values: object  # what it reads where the row changes nothing of that
 
     @classmethod
-    def of(cls, row: Transition, source: str, starts: dict[str, int], answers: Mapping[str, list[str]]) -> "RowPlan":
+    def of(
+        cls,
+        row: Transition,
+        source: str,
+        starts: dict[str, int],
+        answers: Mapping[str, list[str]],
+        final: frozenset[str],
+    ) -> "RowPlan":
         """`row` as it leaves `source`. `answers`: the events that each command may bring."""
         fixed: dict[str, Any] = dict(row.sets)
         if row.reason is not None:
@@ -78,18 +101,31 @@ class RowPlan:
         fixed.update((name, starts[name]) for name in row.resets)
         for name in (*row.takes, *row.raises, *(TOTALS if row.adds else ())):
             fixed.pop(name, None)  # the fields say it, or the counter itself
+        target, reason = source if row.target is None else str(row.target), _text(row.reason)
+        strategy, terminal = _text(row.strategy), _text(row.terminal)
+        fixes = itemgetter(*fixed) if fixed else None
         return cls(
-            target=source if row.target is None else str(row.target),
-            reason=None if row.reason is None else str(row.reason),
-            strategy=None if row.strategy is None else str(row.strategy),
-            terminal=None if row.terminal is None else str(row.terminal),
+            target=target,
+            reason=reason,
+            strategy=strategy,
+            terminal=terminal,
             raises=row.raises,
             fixed=tuple(fixed.items()),
             takes=row.takes,
             adds=row.adds,
             awaited=frozenset(event for command in row.commands for event in answers[command.name]),
+            ends=target in final,
+            enters_recover=target == _RECOVER != source,
             changes=bool(row.raises or fixed or row.takes or row.adds),
+            counts=bool(row.raises or row.takes or row.adds),
+            says=(target, reason, strategy, terminal),
+            fixes=fixes,
+            values=None if fixes is None else fixes(fixed),
         )
+
+
+def _text(name: str | None) -> str | None:
+    return None if name is None else str(name)
 
 
 @attrs.frozen
@@ -197,7 +233,7 @@ class Plan:
         told = table.description
         self.events: dict[str, EventPlan] = {name: EventPlan.of(name, one) for name, one in told["events"].items()}
         self.decisions = table.decisions
-        self._context = {**told["context"], **starts}
+        self._context = {**starts, **told["context"]}  # in the order in which it is soonest seen that one is another
         self._answers: dict[str, list[str]] = told["commands"]
         self.alternatives: dict[tuple[str, str], Alternatives] = {}
         for state in table.states:
@@ -210,7 +246,7 @@ class Plan:
     def _alternatives(
         self, event: EventPlan, source: State, rows: tuple[Transition, ...], starts: dict[str, int]
     ) -> Alternatives:
-        plans = tuple(RowPlan.of(row, str(source), starts, self._answers) for row in rows)
+        plans = tuple(RowPlan.of(row, str(source), starts, self._answers, self.final) for row in rows)
         blind = all(not row.guard.reads for row in rows)
         fold = cast("Any", self.fold(Limits()))
         tests = tuple(row.guard.test for row in rows)
