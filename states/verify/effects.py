@@ -108,12 +108,12 @@ class Effects:
             add("C6", "an effect begins after the deadline", f"before {self._deadline} ns", record["mono_ns"])
         if self.running and kind in _MODELS and any(other.kind in _MODELS for other in self.running.values()):
             add("E3", "a model call begins while another is in flight", "one at a time", record["seq"])
-        begun = Running(kind, record["mono_ns"])
+        begun = Running(kind, record["mono_ns"], tool_use_id=record.get("tool_use_id"))
         if kind == "model":
             self._begin_request()
         elif kind == "tool":
             self._begin_tool(record)
-            begun.access, begun.tool_use_id, begun.with_tools = record["access"], record["tool_use_id"], True
+            begun.access, begun.with_tools = record["access"], True
         elif kind == "sleep":
             begun.delay_ms = record["delay_ms"]
             self._begin_sleep(begun.delay_ms)
