@@ -44,6 +44,10 @@ def check_genesis(findings: Findings, genesis: dict[str, Any]) -> None:
         findings.add("P4", "the genesis does not name the parent", "its run, seq and hash", parent)
 
 
+OF_CLAIMS: Final = frozenset(("RunResumed", "BudgetWithdrawn"))
+"""Moves that not every run may make, nor at any time."""
+
+
 class Claims:
     """Follows who owns the run: after each `resumed` record it must be taken up, before anything else is done."""
 

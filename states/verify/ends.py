@@ -44,7 +44,8 @@ class Ends:
         elif kind == "sleep":
             if outcome not in (_OK, _STOPPED):
                 self._findings.add("C5", "a wait cannot end so", f"{_OK} or {_STOPPED}", outcome)
-            self._waited = self.heard = outcome == _OK
+            self._waited = outcome == _OK
+            self.heard = self.heard or self._waited
         elif point == "after_response" and outcome != _OK:
             self._hook, self.heard = outcome, True
 

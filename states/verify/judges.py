@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from looplatch.states.state import State
 from looplatch.states.verify.children import Children
-from looplatch.states.verify.claims import Claims
+from looplatch.states.verify.claims import OF_CLAIMS, Claims
 from looplatch.states.verify.course import Course
 from looplatch.states.verify.effects import Effects
 from looplatch.states.verify.findings import Findings
@@ -61,7 +61,7 @@ class Judges:
     def move(self, record: dict[str, Any], kind: str | None) -> None:
         """A move."""
         event, moves, effects = record["event"], self.moves, self.effects
-        if self._claimed or event == _RESUMED:
+        if self._claimed or event in OF_CLAIMS:
             self._take_up(event)
         if record["reason"] is not None:
             self._saying.go_on()
@@ -87,7 +87,7 @@ class Judges:
                 self._findings.add("T2", "the event counts other results than the history has", counted, told)
 
     def _take_up(self, event: str) -> None:
-        """The first move of a new owner, or one that says so."""
+        """The first move of a new owner, or one of `OF_CLAIMS`."""
         self._claimed = False
         self._claims.move(event, paused=self.moves.paused)
         self._saying.take_up()
