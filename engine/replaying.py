@@ -60,7 +60,7 @@ class Replay:
 
     def __str__(self) -> str:
         told = "every move is the machine's own" if self.difference is None else str(self.difference)
-        return f"{self.agreed} moves replayed: {told}"
+        return f"{self.agreed} {'move' if self.agreed == 1 else 'moves'} replayed: {told}"
 
     def fields(self) -> dict[str, Any]:
         """The outcome as plain data, for JSON."""

@@ -7,11 +7,14 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+import attrs
 import pytest
 from playwright.sync_api import Browser, BrowserContext
 
 import looplatch
+from looplatch.audit.log import as_it_is
 from looplatch.cli import main
+from looplatch.diagrams.viewer import page
 from tests import viewed
 from tests.browsing import Scheme, Shown, browser, context, show
 
@@ -22,10 +25,13 @@ pytestmark = pytest.mark.browser
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a page for each of the logs. They are made first: a browser's event loop holds the thread."""
     folder = tmp_path_factory.mktemp("<img src=x onerror=alert(0)>")
-    for make in (viewed.ordinary, viewed.hostile, viewed.long, viewed.rewritten, viewed.wrong):
+    for make in (viewed.ordinary, viewed.hostile, viewed.long, viewed.rewritten, viewed.edited, viewed.wrong):
         log = folder / f"{make.__name__}.jsonl"
         make(log)
         assert main(["view", str(log)]) == 0
+    log = folder / "edited.jsonl"
+    report = attrs.evolve(looplatch.verify(log), violations=(), notes=(f"the log is not there {viewed.MARKUP}",))
+    (folder / "noted.html").write_text(page(as_it_is(log), report=report), "utf-8")
     return folder
 
 
@@ -131,8 +137,32 @@ def test_the_conversation_follows_what_leaves_and_what_grows(profile: BrowserCon
         shown.press("Enter")
         found = [article.locator(".block").count() for article in shown.page.locator("article").all()]
         assert found == blocks, seq
-    assert "1 bytes, not kept with this log" in shown.text("article .absent >> nth=0")
+    assert "1 byte, not kept with this log" in shown.text("article .absent >> nth=0")
     assert shown.text("#outcome") == "open in prepare"
+
+
+def test_an_edit_tells_which_messages_became_what(profile: BrowserContext, logs: Path) -> None:
+    shown = show(profile, logs / "edited.html")
+    seq = next(record.seq for record in as_it_is(logs / "edited.jsonl") if record.get("op") == "edit")
+    shown.page.fill("#seq", str(seq))
+    shown.press("Enter")
+    first, second = shown.page.locator("#panel-record .section:has(.edit)").all()
+    assert first.locator("h3").text_content() == "Before message 0"
+    assert first.locator(".edit").text_content() == "0 blocks of 0 bytes became 1 block of 9 bytes."
+    assert first.locator(".block").count() == 1
+    assert second.locator("h3").text_content() == "In the place of message 1"
+    assert second.locator(".edit").text_content() == "2 blocks of 14 bytes became 2 blocks of 10 bytes."
+    assert second.locator(".block").count() == 1
+    assert "tool_result as it was" in second.locator(".absent").all_text_contents()
+    shown.page.click("#tab-conversation")
+    assert [article.locator(".block").count() for article in shown.page.locator("article").all()] == [1, 1, 2]
+
+
+def test_notes_of_the_verifier_are_shown(profile: BrowserContext, logs: Path) -> None:
+    shown = show(profile, logs / "noted.html")
+    shown.page.click("#verdict-link")
+    assert shown.text("#panel-verdict .note") == f"note: the log is not there {viewed.MARKUP}"
+    assert (shown.complaints, shown.violations) == ([], [])
 
 
 def test_tokens_and_verdict_have_their_panels(ordinary: Shown) -> None:

@@ -100,6 +100,28 @@ def rewritten(path: Path) -> None:
     path.write_bytes(b"".join(forge.lines()))
 
 
+def edited(path: Path) -> None:
+    """A run that was begun, whose history is edited: one result is cut, one stays, and a summary stands before them."""
+    forge = begun()
+    forge.join("user", result("a"), result("b"))
+    cut = {**result("a"), **said("cut"), "type": "tool_result"}
+    forge.edit(
+        (0, 0, [{"role": "user", "form": "text", "blocks": [said("a summary")]}]),
+        (
+            1,
+            2,
+            [
+                {
+                    "role": "user",
+                    "form": "blocks",
+                    "blocks": [cut, result("b")],
+                }
+            ],
+        ),
+    )
+    path.write_bytes(b"".join(forge.lines()))
+
+
 def wrong(path: Path) -> int:
     """A short run in which one message record was changed afterwards; returns its number."""
     forge: Forge = complete(streaming())

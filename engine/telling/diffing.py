@@ -12,6 +12,7 @@ from looplatch.encoding import EncodeError, encode
 from looplatch.states.record import Kind, Record
 from looplatch.states.state import INITIAL
 from looplatch.telling.counts import Counts
+from looplatch.telling.moves import counted
 from looplatch.telling.quotes import Quotes
 from looplatch.telling.reading import Readable, Reading, nothing_in, reading
 from looplatch.telling.steps import Step, Steps, unlike
@@ -63,9 +64,9 @@ class Comparison:
         return self.difference is None and set(self.counts) <= {_TIMES}
 
     def __str__(self) -> str:
-        first = f"the runs are the same, in all {self.steps} steps" if self.same else ""
+        first = f"the runs are the same, in all {counted(self.steps, 'step')}" if self.same else ""
         if self.difference is not None:
-            first = f"the runs part after {self.steps} steps\n{self.difference}"
+            first = f"the runs part after {counted(self.steps, 'step')}\n{self.difference}"
         elif not first:
             first = "the runs take the same steps, and differ in their counts"
         lines = [f"  {name}: {one_line(str(a), _SHOWN)} and {one_line(str(b), _SHOWN)}" for name, (a, b) in self.told()]

@@ -248,4 +248,5 @@ def _headers(given: Mapping[str, str] | None) -> dict[str, str]:
 def _bound(word: str, answer: Answer, after: object) -> None:
     count = event_count(answer)
     if isinstance(after, bool) or not isinstance(after, int) or not 0 <= after <= count:
-        raise ScriptError(f"{word}(after={after}): the answer has {count} events; choose 0 to {count}")
+        events = f"{count} {'event' if count == 1 else 'events'}"
+        raise ScriptError(f"{word}(after={after}): the answer has {events}; choose 0 to {count}")

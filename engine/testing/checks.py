@@ -86,7 +86,7 @@ def assert_matches(subject: Subject, golden: str | os.PathLike[str], *, rewrite:
         if is_ != was:
             raise AssertionError(f"{file}, line {place}{_told(orjson.loads(is_), was)}")
     if len(lines) != len(wanted):
-        raise AssertionError(f"{file} has {len(wanted)} records, the log has {len(lines)}")
+        raise AssertionError(f"{file} and the log differ in length: {len(wanted)} and {len(lines)} records")
 
 
 def _told(now: dict[str, Any], line: bytes) -> str:

@@ -70,16 +70,20 @@ class Report:
         """Whether no invariant is broken."""
         return not self.violations
 
+    @property
+    def _records(self) -> str:
+        return f"{self.count} {'record' if self.count == 1 else 'records'}"
+
     def __str__(self) -> str:
-        torn = f", {self.torn} bytes torn off" if self.torn else ""
+        torn = f", {self.torn} {'byte' if self.torn == 1 else 'bytes'} torn off" if self.torn else ""
         notes = [f"note: {note}" for note in self.notes]
         if self.ok:
             signed = "" if self.signed is None else f", {self.signed} of them signed"
-            told = f"{self.count} records{signed}{torn}, root {self.root}, checkpoint {self.checkpoint}"
+            told = f"{self._records}{signed}{torn}, root {self.root}, checkpoint {self.checkpoint}"
             return "\n".join([f"ok: {self.status}, {told}", *notes])
         more = [f"and {self.omitted} more"] if self.omitted else []
         found = len(self.violations) + self.omitted
-        head = f"not ok: {found} {'violation' if found == 1 else 'violations'} in {self.count} records{torn}"
+        head = f"not ok: {found} {'violation' if found == 1 else 'violations'} in {self._records}{torn}"
         broken = dict.fromkeys(one.invariant for one in self.violations)
         meant = (f"{one}: {INVARIANTS[one]}" for one in broken)
         return "\n".join([head, *map(str, self.violations), *more, *meant, *notes])

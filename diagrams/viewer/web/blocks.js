@@ -2,7 +2,7 @@
 
 import { el } from "./element.js";
 import { contentOf } from "./payloads.js";
-import { counted, list, object, string } from "./plain.js";
+import { list, many, object, string } from "./plain.js";
 import { resultText } from "./summary.js";
 import { json, plain, shown } from "./text.js";
 
@@ -48,6 +48,6 @@ export function payload(commitment, payloads, bytes) {
 }
 
 function absent(found, bytes) {
-  const size = typeof bytes === "number" ? `${counted(bytes)} bytes` : "content";
+  const size = typeof bytes === "number" ? many(bytes, "byte") : "content";
   return el("p", { class: "absent" }, found.coming ? "reading …" : `${size}, not kept with this log`);
 }

@@ -152,7 +152,7 @@ export class Detail {
     const blocks = [...list(record.field("blocks")), ...list(record.field("unfinished"))];
     const fields = Object.entries(record.data).filter(([name]) => !STAMPS.has(name) && !SPELT.has(name));
     if (blocks.length > 0) parts.push(section(blocks.length === 1 ? "Content" : "Contents", blocks.map((one) => block(one, payloads))));
-    parts.push(...this.edits(list(record.field("edits")).map(object)));
+    parts.push(...this.edits(record));
     for (const [name, title] of [["input", "Input"], ["edited", "Input after the hook's edit"], ["result", "Result"]]) {
       const commitment = record.field(name);
       if (typeof commitment === "string") parts.push(section(title, payload(commitment, payloads, name === "result" ? record.field("bytes") : null)));
@@ -163,18 +163,31 @@ export class Detail {
     return parts;
   }
 
-  /** What takes the place of messages of the history. */
-  edits(edits) {
-    const { payloads } = this.viewer;
-    const shown = edits.slice(0, AT_ONCE).map((edit) => {
-      const [start, stop] = [number(edit.start), number(edit.stop)];
-      const messages = list(edit.messages).map(object);
-      const title = stop - start > 1 ? `In the place of messages ${start} to ${stop - 1}` : `In the place of message ${start}`;
-      if (messages.length === 0) return section(title, nothing("Nothing."));
-      return section(title, messages.flatMap((one) => [el("p", {}, el("strong", {}, plain(string(one.role)))), ...list(one.blocks).map((each) => block(each, payloads))]));
-    });
+  /** What became of messages of the history. */
+  edits(record) {
+    const edits = list(record.field("edits")).map(object);
+    if (edits.length === 0) return [];
+    const before = this.viewer.log.history.at(record.place - 1);
+    const shown = edits.slice(0, AT_ONCE).map((edit) => this.edit(edit, before));
     if (edits.length > AT_ONCE) shown.push(nothing(`And ${many(edits.length - AT_ONCE, "more edit")}.`));
     return shown;
+  }
+
+  edit(edit, before) {
+    const [start, stop] = [number(edit.start), number(edit.stop)];
+    const messages = list(edit.messages).map(object);
+    const gone = before.slice(start, stop).flatMap((message) => message.blocks.map((one) => object(one.skeleton)));
+    const stay = new Set(gone.map((one) => string(one.commitment)));
+    const now = messages.flatMap((message) => list(message.blocks).map(object));
+    const title = stop - start > 1 ? `In the place of messages ${start} to ${stop - 1}` : stop > start ? `In the place of message ${start}` : `Before message ${start}`;
+    return section(
+      title,
+      el("p", { class: "edit" }, `${weight(gone)} became ${weight(now)}.`),
+      messages.flatMap((message) => [
+        el("p", {}, el("strong", {}, plain(string(message.role)))),
+        ...list(message.blocks).map(object).map((one) => (stay.has(string(one.commitment)) ? nothing(`${plain(string(one.type) || "block")} as it was`) : block(one, this.viewer.payloads))),
+      ]),
+    );
   }
 
   value(value) {
@@ -198,6 +211,11 @@ export function finding(violation) {
 
 function section(title, ...inside) {
   return el("section", { class: "section" }, el("h3", {}, title), inside);
+}
+
+/** How much there is in blocks. */
+function weight(blocks) {
+  return `${many(blocks.length, "block")} of ${many(blocks.reduce((sum, one) => sum + number(one.bytes), 0), "byte")}`;
 }
 
 const nothing = (text) => el("p", { class: "absent" }, text);

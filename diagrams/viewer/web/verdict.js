@@ -2,7 +2,7 @@
 
 import { finding } from "./detail.js";
 import { el, jump, pairs, part } from "./element.js";
-import { counted, list, many } from "./plain.js";
+import { counted, list, many, string } from "./plain.js";
 import { plain } from "./text.js";
 
 export class Verdict {
@@ -32,6 +32,7 @@ export class Verdict {
         const record = log.records[violation.line - 1];
         return el("div", { class: "found" }, el("p", {}, `line ${violation.line}`, record ? [" · record ", jump(record)] : null), finding(violation));
       }),
+      ...list(report.notes).map((note) => el("p", { class: "note" }, `note: ${plain(string(note))}`)),
       ...(report.omitted ? [el("p", {}, `and ${counted(report.omitted)} more`)] : []),
     );
   }
