@@ -10,6 +10,8 @@ MAX_OUTPUT: Final = 100 * 1024
 
 _TAIL: Final = MAX_OUTPUT // 4
 _HEAD: Final = MAX_OUTPUT - _TAIL
+_HALF_AT_END: Final = re.compile(rb"(?<=\s)\S{1,4096}\Z")  # longer words are no secrets
+_HALF_AT_START: Final = re.compile(rb"\A\S{1,4096}(?=\s)")
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
@@ -33,8 +35,11 @@ class Output:
     def text(self) -> str:
         """All that was kept, as text without colours."""
         if self._gone:
-            middle = f"\n[... {self._gone:,} bytes left out ...]\n"
-            whole = f"{_decoded(self._head)}{middle}{_decoded(self._tail)}"
+            # No word is cut: half of a secret looks like none, and would be kept.
+            head = _HALF_AT_END.sub(b"", self._head)
+            tail = _HALF_AT_START.sub(b"", self._tail)
+            gone = self._gone + len(self._head) - len(head) + len(self._tail) - len(tail)
+            whole = f"{_decoded(head)}\n[... {gone:,} bytes left out ...]\n{_decoded(tail)}"
         else:
             whole = _decoded(self._head + self._tail)
         return _COLOURS.sub("", whole)
