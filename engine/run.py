@@ -22,6 +22,7 @@ from looplatch.states.errors import UsageError
 from looplatch.states.event import Event
 from looplatch.states.table import TABLE
 from looplatch.tee import Branch, Tee
+from looplatch.undisturbed import undisturbed
 
 
 class Run:
@@ -279,7 +280,7 @@ class Run:
             if event is not None:
                 self._driver.stop_tools()  # before another one can start
             self._ending = asyncio.ensure_future(self._end_now(self._driver, event))
-        await _undisturbed(self._ending)
+        await undisturbed(self._ending)
 
     async def _end_now(self, driver: Driver, event: Event | None) -> None:
         if self._timer is not None:
@@ -333,17 +334,3 @@ def _current_task() -> asyncio.Task[Any] | None:
         return asyncio.current_task()
     except RuntimeError:
         return None
-
-
-async def _undisturbed(task: asyncio.Future[None]) -> None:
-    """Wait for the end of `task`, whoever cancels the caller meanwhile; the cancellation is raised afterwards."""
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        task.exception()
-        raise cancelled
-    task.result()

@@ -12,6 +12,7 @@ from looplatch.tools.context import AbortSignal
 from looplatch.tools.leash import GRACE_S, Timer, leashed
 from looplatch.tools.tool import Close, Tool
 from looplatch.tools.toolset import Toolset
+from looplatch.undisturbed import undisturbed
 
 __all__ = ["Toolbox"]
 
@@ -128,15 +129,7 @@ class Toolbox(Mapping[str, Tool]):
         if not closing:
             return ()
         work = asyncio.gather(*(_closed(name, close, run_id, grace_s, timer) for name, close in closing))
-        cancelled: asyncio.CancelledError | None = None
-        while not work.done():
-            try:
-                await asyncio.wait([work])
-            except asyncio.CancelledError as outer:
-                cancelled = outer
-        if cancelled is not None:
-            raise cancelled
-        return tuple(error for error in work.result() if error is not None)
+        return tuple(error for error in await undisturbed(work) if error is not None)
 
 
 async def _closed(name: str, close: Close, run_id: str, grace_s: float, timer: Timer | None) -> Exception | None:
