@@ -1,5 +1,6 @@
 """A log in plain words: every turn is told, whatever the state of the log, and nothing in it can steer a terminal."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ from looplatch import Allow, Block, Deny, Hooks, Limits, Log, Pass, Rule, UsageE
 from looplatch.cli import main
 from looplatch.hooks import StopContext
 from looplatch.telling import Explanation, explain
-from looplatch.testing import error, reply, scripts, tool_use
+from looplatch.testing import ScriptedAPI, error, reply, scripts, tool_use
 from tests.compressing import compressed
-from tests.playing import echo, play, saying
+from tests.playing import echo, play, saying, scripted
 from tests.stories import STORIES, THREE_TURNS, TURN_LIMIT, Story
 from tests.suspending import resumed
 
@@ -212,3 +213,16 @@ def test_the_command_tells_a_log_with_a_torn_end(kept: Path, capsys: pytest.Capt
     kept.write_bytes(kept.read_bytes()[:-10])
     assert main(["explain", str(kept)]) == 0
     assert "left of a write that broke off" in capsys.readouterr().out
+
+
+def test_a_call_that_was_allowed_and_never_began_is_told(tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+
+    async def main() -> None:
+        api = ScriptedAPI([reply(tool_use("d1", "deploy", {}))])
+        async with scripted(api, tools=[echo("deploy", read_only=False)], rules=[Rule("ask", "deploy")]) as loop:
+            assert (await loop.run("Go.", log=log)).subtype == "suspended"
+            assert (await loop.resume(log, approvals={"d1": Allow()}, deadline_s=0)).terminal == "deadline"
+
+    asyncio.run(main())
+    assert looplatch.explain(log).standing.endswith("deploy (d1) was allowed, and never began")

@@ -123,6 +123,7 @@ class _Teller:
         self._begun: dict[int, Record] = {}
         self._names: dict[str, str] = {}  # of the tools that were called, by call
         self._ran: set[str] = set()
+        self._approved: dict[str, None] = {}  # calls, from outside
         self._answer: list[Mapping[str, Any]] = []  # the blocks of the answer that is being read
         self._awaited: tuple[str, ...] = ()
         self._paused = False
@@ -231,6 +232,8 @@ class _Teller:
         for approval in list_in(record, "approvals"):
             name = self._names.get(approval["call"], "a call")
             verdict = "allowed" if approval.get("allowed") else "denied"
+            if approval.get("allowed"):
+                self._approved[str(approval["call"])] = None
             self._say(record, "call", f"{name} ({approval['call']}) was {verdict} from outside")
 
     # --- the end
@@ -242,6 +245,8 @@ class _Teller:
         if self._told:
             self._turns.append(Turn(number=self._standing.turn, told=tuple(self._told)))
         standing = [self._stands()]
+        never = [call for call in self._approved if call not in self._ran] if self._sealed is not None else []
+        standing += (f"{self._names.get(call, 'a call')} ({call}) was allowed, and never began" for call in never)
         if damage:
             standing.append(f"{damage}; nothing behind it was read")
         if torn:
