@@ -13,9 +13,9 @@ from typing import Any, ClassVar, cast
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from looplatch.machine import Machine, Move
+from looplatch.machine import CounterExceeded, Machine, Move
 from looplatch.states.context import Context
-from looplatch.states.errors import IllegalTransition, NoGuardPassed
+from looplatch.states.errors import IllegalTransition, NoGuardPassed, RefusedEvent
 from looplatch.states.event import ENUMS, Event
 from looplatch.states.events import EVENTS
 from looplatch.states.limits import Limits
@@ -119,6 +119,11 @@ class TableWalk(RuleBasedStateMachine):
         """The run's context."""
         return self.cursor.context
 
+    @property
+    def awaited(self) -> tuple[type[Event], ...]:
+        """The events that the last commands may bring."""
+        return tuple(event for one in self.moves[-1].commands for event in one.answers) if self.moves else ()
+
     @initialize(given=limits())
     def begin(self, given: Limits) -> None:
         """The run begins under some limits."""
@@ -126,19 +131,25 @@ class TableWalk(RuleBasedStateMachine):
 
     @rule(event=events())
     def anything_happens(self, event: Event) -> None:
-        """An event comes, legal or not; a refused one changes nothing."""
+        """An event comes, legal or not; a refused one changes nothing.
+
+        One that no command asked for may be refused by a counter, too: the guards of the row that gave the command see
+        to it that its answers are not.
+        """
         before, context = self.state, self.context
+        refusals: tuple[type[RefusedEvent], ...] = (IllegalTransition, NoGuardPassed)
+        if type(event) not in self.awaited:
+            refusals = (*refusals, CounterExceeded)
         try:
             self.send(event)
-        except (IllegalTransition, NoGuardPassed):
+        except refusals:
             assert (self.state, self.context) == (before, context)
 
     @precondition(lambda self: not self.table.is_final(self.state))
     @rule(data=st.data())
     def what_is_awaited_happens(self, data: st.DataObject) -> None:
         """An event that the last commands may bring, and what it tells of the context is true."""
-        awaited = [event for one in self.moves[-1].commands for event in one.answers] if self.moves else []
-        legal = [event for event in awaited if self.table.alternatives(self.state, event)]
+        legal = [event for event in self.awaited if self.table.alternatives(self.state, event)]
         if not legal:
             return
         kind = data.draw(st.sampled_from(legal))
