@@ -118,6 +118,13 @@ def test_a_program_that_is_not_there_cannot_be_started(tmp_path: Path) -> None:
         asyncio.run(Process.start([str(tmp_path / "nothing")], folder=tmp_path, environment={}))
 
 
+def test_a_program_that_closes_its_output_works_on_to_its_own_end(tmp_path: Path) -> None:
+    command = "echo said; exec >&- 2>&-; for i in {1..20000}; do :; done; : > done; exit 7"
+    result = run(tmp_path, command)
+    assert (result.content, result.is_error) == ("said\n[exit code 7]", True)
+    assert (tmp_path / "done").exists()
+
+
 def test_a_read_takes_no_program_out_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bin").mkdir()
     for name in ("ls", "wc"):

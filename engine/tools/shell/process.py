@@ -81,7 +81,10 @@ class Process:
 
     async def read(self) -> bytes:
         """The next piece of what it and its children print; empty when it has ended and all was read."""
-        return await self._out.read(64 * 1024)
+        piece = await self._out.read(64 * 1024)
+        if not piece:
+            await self._process.wait()  # it lets go of the pipe before it ends, or closes it and works on
+        return piece
 
     async def _watched(self) -> None:
         """When it has ended, end the rest of its group, which would hold the pipe open."""
