@@ -16,6 +16,9 @@ class Kept(NamedTuple):
     encoded: bytes
     skeleton: dict[str, Any]
 
+    def __repr__(self) -> str:
+        return f"Kept({self.skeleton})"  # contents stay out of tracebacks
+
 
 def skeleton_of(block: dict[str, Any] | str, kept: Commitment, names: Names) -> dict[str, Any]:
     """What a record says of a content block, or of a text that is all the content of a message."""
@@ -49,5 +52,7 @@ def new_in(part: dict[str, Any] | str, encoded: bytes, told: Mapping[str, Any] |
     """What may have secrets in a content block: of a result whose content alone is new, that is its content."""
     if told is None or isinstance(part, str) or not part.keys() <= _OF_RESULTS:
         return encoded
+    if told.get("tool_use_id") != part["tool_use_id"]:
+        return encoded  # a secret was taken out of the id
     content = part["content"]
     return content.encode(errors="replace") if isinstance(content, str) else encoded

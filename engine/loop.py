@@ -59,22 +59,20 @@ class Loop:
     go to after repeated overload. price: of the model's tokens; None: by the price table of `looplatch[prices]`, if
     that is installed.
     log_dir: where runs without a log of their own write `{run}.jsonl`, a folder that is made (mode 0700) if it is not
-    there; None: in memory. payloads: "keep" contents
-    beside the log, which `resume`, `read().messages` and the check of contents need, or only a "digest" of them in it:
-    such a log verifies, and its run cannot be resumed. durability: when records are on the disk itself, and not only
-    with the operating system; "none": never on purpose, a power cut may take them; "group": within 50 ms, and before
-    each write tool; "barrier": also before each turn's results count. A log that cannot be written ends the run with
-    LogFailed before anything else is done. secrets: what is taken out of contents before they are kept, by default API
-    keys, tokens, headers and private keys; None: nothing. The model is sent the whole; a resumed run has the rest only.
-    segment_bytes: after how many bytes, at least 1,024, a log goes on in another file (`run.jsonl.2` and so on); None:
-    it is one file.
-    window: tokens of prompt and output that the model takes; None: by the model's name, unbounded for unknown names.
-    is_overflow: what tells that a failed call was a prompt too long. clock, entropy, jitter: where time, salts and run
-    ids, and the spread of retries come from.
-    mirror: gets a copy of each record after it is written, as `looplatch.export.live.Spans()` does; None: structlog
-    gets it, where the application has configured that.
-    signer: signs the seals and checkpoints of logs with Ed25519: the PEM file of a private key (`looplatch[signing]`),
-    or a `looplatch.audit.Signer` of your own; None: nothing is signed. `verify(log, key=...)` checks it.
+    there; None: in memory. payloads: "keep" contents beside the log, which `resume`, `read().messages` and the check of
+    contents need, or only a "digest" of them in it: such a log verifies, and its run cannot be resumed. durability:
+    when records are on the disk itself, and not only with the operating system; "none": never on purpose, a power cut
+    may take them; "group": within 50 ms, and before each write tool; "barrier": also before each turn's results count.
+    A log that cannot be written ends the run with LogFailed before anything else is done. secrets: what is taken out of
+    contents before they are kept, by default API keys, tokens, headers and private keys; None: nothing. The model is
+    sent the whole; a resumed run has the rest only. segment_bytes: after how many bytes, at least 1,024, a log goes on
+    in another file (`run.jsonl.2` and so on); None: it is one file. window: tokens of prompt and output that the model
+    takes; None: by the model's name, unbounded for unknown names. is_overflow: what tells that a failed call was a
+    prompt too long. clock, entropy, jitter: where time, salts and run ids, and the spread of retries come from. mirror:
+    gets a copy of each record after it is written, as `looplatch.export.live.Spans()` does; None: structlog gets it,
+    where the application has configured that. signer: signs the seals and checkpoints of logs with Ed25519: the PEM
+    file of a private key (`looplatch[signing]`), or a `looplatch.audit.Signer` of your own; None: nothing is signed.
+    `verify(log, key=...)` checks it.
 
     A loop holds nothing of its runs: any number may go on at once. Raises UsageError for what cannot work.
     """

@@ -141,7 +141,10 @@ class Run:
             self._driver.stop_after_turn()
 
     def withdraw_budget(self) -> None:
-        """Have the run, which answers a call of another one, send no other request: that one may spend no more."""
+        """Have the run, which answers a call of another one, begin no other turn: that one may spend no more.
+
+        What is being retried is retried.
+        """
         if self._driver is not None:
             self._driver.withdraw_budget()
 

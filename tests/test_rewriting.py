@@ -190,6 +190,18 @@ def test_a_secret_in_the_new_content_of_a_result_is_taken_out(blocks: bool) -> N
     assert told[:2] == told[2:]
 
 
+def test_an_id_out_of_which_a_secret_was_taken_is_looked_at_again_when_its_result_is_cut() -> None:
+    token = "ghp_" + "a1B2" * 9
+    kept = MemoryLog("run-1", payloads="keep")
+    journal = Journal(kept, SECRETS)
+    was = journal.keep_all([histories.result(token, "long")])
+    parts = journal.keep_all([histories.result(token, "head")], [one.skeleton for one in was])
+    found = [kept.payloads.find(part.skeleton["commitment"]) for part in (*was, *parts)]
+    texts = [one[1].decode() for one in found if one is not None]
+    assert len(texts) == 2
+    assert not any(token in one for one in texts)
+
+
 def test_a_change_that_the_api_would_refuse_is_not_made() -> None:
     async def main() -> None:
         at = workplace([histories.user("Go."), *histories.steps(2)])

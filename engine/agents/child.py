@@ -160,7 +160,7 @@ async def _watched(run: Run, parent: Parentage) -> None:
 
 
 def _follow(run: Run, parent: Parentage) -> None:
-    """Know how far the run has come; where all that its parent may spend is spent, it sends no other request."""
+    """Know how far the run has come; where all that its parent may spend is spent, it begins no other turn."""
     log = run.audit_log
     if log is None:
         return

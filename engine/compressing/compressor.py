@@ -96,6 +96,7 @@ class Compressor:
 
     async def fit(self, context: Context) -> Event:
         """The next thing to do about the history's size: done, unless it needs the model."""
+        self._due = None  # where its summary was withheld, it holds the messages of a whole history
         await self._ask(context)
         prompt, window = self.gauge.tokens(), self.gauge.window
         ready = on.ContextReady(tokens=prompt + self._following.limit(context, prompt), window=window)

@@ -26,11 +26,10 @@ class Snapshot:
     tokens at which a summary was of no use. summary_failed_at: when the last one failed. api_refuses: the API makes no
     compaction of its own. learned: what was learned of the model's size. block_reason: the commitment to why a stop
     hook blocked last. outputs: the output tokens at the last continuation. fell_back: thinking was taken out for the
-    fallback model. awaited: the calls that wait for approval. approvals:
-    every decision given so far. untold: the calls among them that no event tells of. unpaid: what notes and sub-agents
-    have cost that no event tells of, by the names of the totals. nested_awaited, nested_approvals: the calls that wait
-    for approval in the runs inside calls, and the decisions on such, by the calls that these runs are inside. left_ms:
-    what is left of the deadline.
+    fallback model. awaited: the calls that wait for approval. approvals: every decision given so far. untold: the calls
+    among them that no event tells of. unpaid: what notes and sub-agents have cost that no event tells of, by the names
+    of the totals. nested_awaited, nested_approvals: the calls that wait for approval in the runs inside calls, and the
+    decisions on such, by the calls that these runs are inside. left_ms: what is left of the deadline.
     """
 
     run: str

@@ -45,9 +45,9 @@ class Report:
     no end is recorded). violations: the broken invariants, the first hundred; `omitted` more were found. count, head,
     root: how many lines there are, the last record's hash, and the Merkle root of all hashes, which a later log of the
     same run must extend. torn: bytes after the last whole line, left of a write that a crash broke off. signed: how
-    many records, from the first on, the last good signature covers;
-    None where no key was given to judge by. notes: what breaks nothing, and is worth knowing: what could not be
-    compared, or that the seal is still to be set; the first hundred.
+    many records, from the first on, the last good signature covers; None where no key was given to judge by. notes:
+    what breaks nothing, and is worth knowing: what could not be compared, or that the seal is still to be set; the
+    first hundred.
     """
 
     status: Status

@@ -35,7 +35,7 @@ class Output:
     def text(self) -> str:
         """All that was kept, as text without colours."""
         if self._gone:
-            # No word is cut: half of a secret looks like none, and would be kept.
+            # No word is cut, unless it is very long: half of a secret looks like none, and would be kept.
             head = _HALF_AT_END.sub(b"", self._head)
             tail = _HALF_AT_START.sub(b"", self._tail)
             gone = self._gone + len(self._head) - len(head) + len(self._tail) - len(tail)
