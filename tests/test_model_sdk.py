@@ -156,6 +156,34 @@ def test_a_client_that_changes_the_path_gets_the_path() -> None:
     assert server.requests[0].url.path == "/v2/v1/messages"
 
 
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        "https://h",
+        "https://h/",
+        "https://h/p",
+        "https://h/p//",
+        "https://h/p#f",
+        "https://h/#f/",
+        "https://h/a%2Fb",
+        "http://u:p@h:81/p",
+    ],
+)
+def test_requests_go_to_the_address_that_the_sdk_makes(base_url: str) -> None:
+    server = Server(Body(wire(STARTED)))
+    client = anthropic.AsyncAnthropic(api_key="k", base_url=base_url, http_client=server.http)
+
+    async def both() -> None:
+        await SdkClient(client).open(ModelRequest(body=BODY))
+        await client.post(
+            "/v1/messages", cast_to=object, content=BODY, stream=True, stream_cls=anthropic.AsyncStream[object]
+        )
+
+    asyncio.run(both())
+    ours, theirs = (str(request.url) for request in server.requests)
+    assert ours == theirs
+
+
 def test_only_a_client_that_leaves_bodies_alone_gets_bytes() -> None:
     http = Server(Body()).http
     assert not reads_requests(anthropic.AsyncAnthropic(api_key="k", http_client=http))

@@ -24,7 +24,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def test_the_example_runs_as_it_stands(readme: str, tmp_path: Path) -> None:
-    example, _ = blocks(readme, "python")
+    example, _, _ = blocks(readme, "python")
     assert len(example.splitlines()) <= 22
     api = ScriptedAPI(
         [
@@ -60,13 +60,37 @@ def test_the_example_runs_as_it_stands(readme: str, tmp_path: Path) -> None:
 
 
 def test_the_example_of_a_test_needs_no_model(readme: str, tmp_path: Path) -> None:
-    example, kit = blocks(readme, "python")
+    example, kit, _ = blocks(readme, "python")
     tool, _, _ = example.partition("async def main")
     asked = "async def ask() -> None:\n    print((await loop.run('Is it warm?')).result)\n\nasyncio.run(ask())\n"
     ended = subprocess.run(
         [sys.executable, "-Ic", f"{tool}\n{kit}\n{asked}"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (ended.returncode, ended.stderr, ended.stdout) == (0, "", "It is warm in Rome.\n")
+
+
+def test_the_example_of_a_pytest_test_passes_and_has_its_run_verified(readme: str, tmp_path: Path) -> None:
+    _, _, example = blocks(readme, "python")
+    imports = "import asyncio\nimport looplatch\nfrom looplatch.testing import reply\n"
+    (tmp_path / "test_example.py").write_text(imports + example)
+    ended = subprocess.run(
+        [
+            sys.executable,
+            "-Im",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--rootdir",
+            str(tmp_path),
+            "test_example.py",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, "1 passed" in ended.stdout) == (0, True), ended.stdout
 
 
 def test_the_diagram_is_the_rendered_one(readme: str, root: Path) -> None:

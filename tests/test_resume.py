@@ -141,6 +141,15 @@ def test_a_denial_with_interrupt_ends_the_run() -> None:
     assert results(went_on.run)["w1"] == "denied. The call was not run: stop it"
 
 
+def test_a_denial_with_interrupt_ends_the_run_wherever_the_process_died() -> None:
+    log = suspended([])
+    decided = {"w1": Deny("stop it", interrupt=True), "w2": Allow()}
+    whole = go_on(log, [], approvals=decided).run.log
+    for count in range(len(log) + 1, len(whole)):
+        went_on = go_on(cut_after(whole, count), ran := Ran())
+        assert (went_on.result.terminal, ran) == ("denied", []), count
+
+
 @pytest.mark.parametrize("cut", range(1, 9))
 def test_a_decision_survives_the_process_that_took_it(cut: int) -> None:
     """Cut anywhere after the decision is on record, the run needs no second one, and takes it again all the same."""

@@ -97,6 +97,16 @@ def test_a_denial_that_ends_the_run_ends_it_in_the_next_process() -> None:
     assert went_on.result.terminal == "denied"
 
 
+def test_a_denial_that_ends_the_run_ends_it_wherever_the_process_died() -> None:
+    options = hooked([], [], {"t1": INTERRUPTS})
+    log = play([reply(tool_use("t1", "write", {"n": 0}))], **options).log
+    assert log.records[-1]["terminal"] == "denied"
+    for count in range(said_at(log) + 1, len(log)):
+        ran: Ran = []
+        went_on = taken_up(cut_after(log, count), [], tools=[noted("write", ran)])
+        assert (went_on.result.terminal, ran) == ("denied", []), count
+
+
 def test_a_rule_may_be_stricter_than_what_the_hook_said_then() -> None:
     ran: Ran = []
     options = hooked([], ran) | {"rules": [Rule("deny", "write")]}

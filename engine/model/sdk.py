@@ -168,15 +168,19 @@ class SdkClient:
                 stream=True,
                 stream_cls=self._stream_cls,
             )
-        # The whole address: the SDK takes a path apart, and the address that it makes of it once more.
         return await self.client.post(
-            str(self.client.base_url).rstrip("/") + path,
+            _whole(str(self.client.base_url), path),
             cast_to=object,
             content=request.body,
             options=options,
             stream=True,
             stream_cls=self._stream_cls,
         )
+
+
+def _whole(base_url: str, path: str) -> str:
+    """The whole address, where it is plain: the SDK takes a path apart, and the address that it makes of it again."""
+    return base_url + path.removeprefix("/") if base_url.endswith("/") and "#" not in base_url else path
 
 
 def _check_stream(answered: object) -> None:

@@ -162,7 +162,8 @@ class RestoredAnswer(Answer):
         if edited is not None:
             call = self._edited(call, edited)
         if (said := self._past.results.get(call.id)) is not None:
-            return PastCall(call=call, outcome=self._said(call, said, tool), begun=begun, edited=edited)
+            outcome = attrs.evolve(self._said(call, said, tool), interrupt=self._interrupts(call))
+            return PastCall(call=call, outcome=outcome, begun=begun, edited=edited)
         if tool is not None and tool.end is not None and tool.waiting is None:
             return self._ended(call, tool, tool.end, edited)
         if tool is not None:
@@ -185,6 +186,11 @@ class RestoredAnswer(Answer):
         if approval is None and not awaited and (verdict := self._past.verdicts.get(call.id)) is not None:
             return self._ruled(call, verdict)
         return PastCall(call=call, permitted=approval is not None, awaited=awaited, edited=edited)
+
+    def _interrupts(self, call: Call) -> bool:
+        """Whether the call was denied so that the run is to end."""
+        asked, approval = self._past.verdicts.get(call.id), self._approvals.get(call.id)
+        return (asked is not None and asked.interrupt) or (approval is not None and approval.interrupt)
 
     def _ruled(self, call: Call, asked: PastHook) -> PastCall:
         """A call that has not begun, and of which the hook has said what it said: it is not asked again."""
