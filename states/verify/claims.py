@@ -1,5 +1,6 @@
 """What a new owner of a run takes over and changes, and who gave a call another input than the model's."""
 
+from collections.abc import Collection
 from typing import Any, Final
 
 from looplatch.states.verify.findings import Findings
@@ -109,11 +110,13 @@ class Edits:
         self._given: set[str] = set()  # calls that were approved while the run was awake
         self._inputs: dict[str, str | None] = {}  # what those had that were approved when the run was resumed
         self._known: dict[str, str | None] = {}  # what a call had when it began before
+        self._begun: set[str] = set()  # calls that the present process has begun
 
     def ask(self) -> None:
         """Another request is sent."""
         self._allowed = self._may_begin = 0
         self._known.clear()
+        self._begun.clear()
         self._said.clear()
         self._denied = False
 
@@ -126,6 +129,12 @@ class Edits:
         outcome = record["outcome"]
         if call is not None:
             if outcome in _VERDICTS:
+                if call in self._said:
+                    message = f"the hook has said its word on {call}, and says another"
+                    self._findings.add("T7", message, self._said[call]["outcome"], outcome)
+                elif call in self._begun:
+                    message = f"{call} is carried out, and the hook is asked afterwards"
+                    self._findings.add("T7", message, "a verdict before", outcome)
                 self._said[call] = record
         elif outcome == "Allow":
             self._allowed += 1
@@ -138,6 +147,12 @@ class Edits:
         said = self._said.get(call)
         return self._denied if said is None else said["outcome"] == "Deny" and said.get("interrupt") is True
 
+    def go_on(self, calls: Collection[str]) -> None:
+        """The run goes on with the results of these calls."""
+        for call in calls:
+            if call in self._said and self.denied(call):
+                self._findings.add("T7", "the hook has denied a call with the run, which goes on", "RunDenied", call)
+
     def approve(self, calls: list[str]) -> None:
         """Someone has decided on calls that waited."""
         self._given.update(calls)
@@ -145,6 +160,7 @@ class Edits:
     def claim(self, record: dict[str, Any]) -> None:
         """A new owner brings decisions along."""
         self._asks, self._may_begin = False, 0
+        self._begun.clear()
         approvals = record.get("approvals")
         for approval in approvals if is_list(approvals) else ():
             self._inputs[approval["call"]] = approval.get("input")
@@ -170,5 +186,6 @@ class Edits:
                 if self._may_begin < 0 and right:
                     self._findings.add("T7", f"{name} is carried out, and the hook has not allowed it", "Allow", None)
         self._known[name] = edited
+        self._begun.add(name)
         if not right:
             self._findings.add("T8", f"the input of {name} is edited, and nobody edited it so", wanted, edited)

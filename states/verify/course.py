@@ -122,3 +122,5 @@ class Course:
             self._approvals.move(event, target, fields, calls, denied=denied)
             if event == "ApprovalGiven":
                 self._edits.approve(fields["calls"])
+            elif event == "ToolsAnswered":
+                self._edits.go_on(calls)
