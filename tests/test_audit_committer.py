@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import queue
 import subprocess
 import sys
 import threading
@@ -216,6 +217,55 @@ def test_logs_that_are_due_together_are_committed_in_parallel() -> None:
     assert one.ended.acquire(timeout=2 * LONG_S)
     assert other.ended.acquire(timeout=2 * LONG_S)
     assert (one.let_through, other.let_through) == (True, True)
+
+
+def test_a_commit_does_not_wait_for_helpers_that_never_began() -> None:
+    """All workers are held by slow syncs: what is marked next is committed all the same."""
+
+    async def main() -> None:
+        committer = Committer(interval_s=0)
+        slow = [Gated() for _ in range(8)]
+        syncing = [asyncio.ensure_future(committer.perform(sync.commit)) for sync in slow]
+        await asyncio.sleep(0)
+        assert all(sync.begun.wait(LONG_S) for sync in slow)
+        blocker, one, other, later = Gated(), Gated(), Gated(), Gated()
+        committer.mark(blocker)
+        assert blocker.begun.wait(LONG_S)
+        for log in (one, other):
+            committer.mark(log)
+        for log in (blocker, one, other, later):
+            log.gate.set()
+        assert one.ended.acquire(timeout=LONG_S)
+        assert other.ended.acquire(timeout=LONG_S)
+        committer.mark(later)
+        assert later.ended.acquire(timeout=LONG_S / 2)  # the slow ones are still there then
+        for sync in slow:
+            sync.gate.set()
+        await asyncio.gather(*syncing)
+        assert all(sync.let_through for sync in slow)
+
+    asyncio.run(main())
+
+
+def test_what_a_helper_raises_is_told_as_the_committers_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: queue.Queue[threading.ExceptHookArgs] = queue.Queue()
+    monkeypatch.setattr(threading, "excepthook", told.put)
+
+    class Failing(Gated):
+        def commit(self) -> None:
+            super().commit()
+            if threading.current_thread().name != "looplatch-committer":
+                raise RuntimeError("a helper's")
+
+    committer = Committer(interval_s=0)
+    blocker, one, other = Gated(), Failing(), Failing()
+    one.gate, other.gate = other.begun, one.begun
+    committer.mark(blocker)
+    assert blocker.begun.wait(LONG_S)
+    committer.mark(one)
+    committer.mark(other)
+    blocker.gate.set()
+    assert str(told.get(timeout=LONG_S).exc_value) == "a helper's"
 
 
 def test_many_logs_that_are_due_together_are_few_jobs() -> None:

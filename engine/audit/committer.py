@@ -61,12 +61,18 @@ class Committer:
             self._commit_all(batch)
 
     def _commit_all(self, batch: set[Committable]) -> None:
-        """Commit in parallel, since file systems join such fsyncs into one; this thread takes its share."""
+        """Commit in parallel, since file systems join such fsyncs into one; this thread takes its share.
+
+        A helper that has not begun by then is let go: the workers may all be held by slow syncs, and nothing is left.
+        """
         helping: list[Future[None]] = []
         with suppress(RuntimeError):  # the interpreter is ending and takes no more jobs: this thread does them all
             helping += (self._pool().submit(_commit, batch) for _ in range(min(_WORKERS, len(batch)) - 1))
         _commit(batch)
-        wait(helping)
+        began = [one for one in helping if not one.cancel()]
+        wait(began)
+        for one in began:
+            one.result()
 
 
 def _commit(batch: set[Committable]) -> None:
