@@ -7,7 +7,10 @@ T = TypeVar("T")
 
 
 async def undisturbed(work: "asyncio.Future[T]") -> T:
-    """Wait for the end of `work`, whoever cancels the caller meanwhile; the cancellation is raised afterwards."""
+    """Wait for the end of `work`, whoever cancels the caller meanwhile; the cancellation is raised afterwards.
+
+    What `work` raised is then the cause of the cancellation.
+    """
     cancelled: asyncio.CancelledError | None = None
     while not work.done():
         try:
@@ -15,6 +18,5 @@ async def undisturbed(work: "asyncio.Future[T]") -> T:
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None:
-        work.exception()
-        raise cancelled
+        raise cancelled from None if work.cancelled() else work.exception()
     return work.result()
