@@ -68,6 +68,8 @@ class Permission:
         except BaseException as error:
             self._ended(call, type(error).__name__, {})
             raise
+        if call.id not in self._asking:
+            raise asyncio.CancelledError  # it was abandoned: nobody waits for the verdict, and nothing of it is kept
         told = self._told(verdict)
         self._ended(call, type(verdict).__name__, told)
         return verdict, told.get("edited", "")
@@ -87,7 +89,7 @@ class Permission:
     def _ended(self, call: Call, outcome: str, told: dict[str, Any]) -> None:
         begin = self._asking.pop(call.id, None)
         if begin is None:
-            raise asyncio.CancelledError  # it was abandoned: nobody waits for the verdict
+            raise asyncio.CancelledError  # it was abandoned
         self.at.journal.ends(begin, outcome, told)
 
 

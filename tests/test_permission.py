@@ -2,18 +2,22 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from looplatch import Allow, Ask, Deny, Hooks, Rule, Tool, ToolMessage
 from looplatch.hooks import ToolCallContext, ToolOutcomeContext
+from looplatch.journal import Journal
 from looplatch.messages import ToolPhase
 from looplatch.permission import BY_RULE
-from looplatch.testing import ScriptedAPI, reply, stalled, tool_use
+from looplatch.testing import FakeClock, ScriptedAPI, reply, stalled, tool_use
+from tests.counting import tallied
 from tests.playing import (
     Hanging,
     Play,
+    alone,
     assistant,
     check,
     echo,
@@ -303,5 +307,39 @@ def test_a_denial_that_interrupts_ends_what_runs_beside_it() -> None:
             assert denied["content"].startswith("denied")
             assert run.result is not None
             assert run.result.terminal == "denied"
+
+    asyncio.run(main())
+
+
+def test_nothing_is_kept_of_a_verdict_that_comes_after_the_hook_was_abandoned() -> None:
+    async def main() -> None:
+        asked, released, clock = asyncio.Event(), asyncio.Event(), FakeClock()
+
+        async def before_tool(call: ToolCallContext) -> Verdict:
+            asked.set()
+            while not released.is_set():
+                with suppress(asyncio.CancelledError):
+                    await released.wait()
+            return Deny("too late")
+
+        api = ScriptedAPI([reply(tool_use("t1", "read", {"n": 1}))])
+        async with scripted(api, tools=[READ], hooks=Hooks(before_tool=before_tool), clock=clock) as loop:
+            run = loop.run("Go.")
+            consumer = running(run)
+            await asked.wait()
+            run.abort()
+            for _ in range(2):
+                await rounds()
+                clock.advance(1.0)
+            await consumer
+            with tallied(kept=Journal.keep_value) as tally:
+                released.set()
+                await rounds()
+            assert alone()
+            assert tally.calls["kept"] == 0
+            [hook] = [effect for effect in run.log.effects if effect.kind == "hook"]
+            assert hook.end is not None
+            assert hook.end["outcome"] == "abandoned"
+            check(run, api)
 
     asyncio.run(main())
