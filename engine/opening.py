@@ -10,6 +10,7 @@ from typing import Any, Protocol, cast
 import attrs
 
 from looplatch.audit import AuditLog, MemoryLog, mirror_to
+from looplatch.audit.linefile import make_folder
 from looplatch.audit.places import Place, place_for, place_of
 from looplatch.audit.signing import Signer
 from looplatch.driver import Driver
@@ -209,7 +210,7 @@ def _log_in(folder: Path, plan: Plan, opening: Opening) -> AuditLog:
     """A log in the folder, which is made if it is not there: for its owner alone, as the log is."""
     mend = "Give a folder that is writable, or that can be made"
     try:
-        plan.disk.make_folder(folder)
+        make_folder(folder, plan.disk)
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         why = error.strerror if isinstance(error, OSError) else error
         raise UsageError("log_dir", f"{folder} cannot be made ({why})", mend) from error

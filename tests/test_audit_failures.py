@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from looplatch.audit import JsonlLog, LogClosed, LogFailed, read
 from looplatch.audit.disk import Disk
+from looplatch.audit.linefile import make_folder
 from looplatch.states.reasons import Terminal
 from looplatch.states.record import Kind
 from looplatch.states.state import State
@@ -262,3 +264,51 @@ def test_the_errors_name_file_cause_and_way_out() -> None:
         "/logs/run.jsonl: fsync failed: [Errno 5] Input/output error. The log is complete up to its last whole line; "
         "mend the disk and go on from there, or start a new run"
     )
+
+
+class FolderDisk(Disk):
+    """Notes each folder that is made or synced; syncing one fails with `fails`, if that is an error's number."""
+
+    def __init__(self, fails: int = 0) -> None:
+        self.did: list[tuple[str, Path]] = []
+        self.fails = fails
+        self._paths: dict[int, Path] = {}
+
+    def mkdir(self, path: Path, mode: int) -> None:
+        super().mkdir(path, mode)
+        self.did.append(("made", path))
+
+    def open(self, path: Path, flags: int) -> int:
+        fd = super().open(path, flags)
+        self._paths[fd] = path
+        return fd
+
+    def fsync(self, fd: int) -> None:
+        self.did.append(("synced", self._paths[fd]))
+        if self.fails:
+            raise OSError(self.fails, os.strerror(self.fails))
+        super().fsync(fd)
+
+
+@pytest.mark.parametrize("fails", [0, errno.EINVAL, errno.EACCES])
+def test_each_folder_that_is_made_is_made_durable_where_that_can_be(tmp_path: Path, fails: int) -> None:
+    disk = FolderDisk(fails)
+    logs, runs = tmp_path / "logs", tmp_path / "logs" / "runs"
+    make_folder(runs, disk)
+    assert disk.did == [("made", logs), ("synced", tmp_path), ("made", runs), ("synced", logs)]
+    (tmp_path / "usual").mkdir()
+    assert stat.S_IMODE(logs.stat().st_mode) == stat.S_IMODE((tmp_path / "usual").stat().st_mode)
+    assert stat.S_IMODE(runs.stat().st_mode) == 0o700
+    make_folder(runs, disk)
+    assert len(disk.did) == 4, "what was there is left as it is"
+
+
+def test_a_folder_whose_name_cannot_be_made_durable_is_told(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        make_folder(tmp_path / "logs", FolderDisk(errno.EIO))
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs /proc")
+def test_a_folder_that_cannot_be_made_in_one_that_is_there_is_told() -> None:
+    with pytest.raises(OSError, match="/proc/self/logs"):
+        make_folder(Path("/proc/self/logs/runs"), Disk())

@@ -5,6 +5,7 @@ from pathlib import Path
 
 OWNER_ONLY = 0o600
 OWNERS_FOLDER = 0o700
+USUAL_FOLDER = 0o777  # less what the process masks
 
 
 class Disk:
@@ -14,9 +15,9 @@ class Disk:
         """Open `path`; a file made here is its owner's alone (mode 0600)."""
         return os.open(path, flags, OWNER_ONLY)
 
-    def make_folder(self, path: Path) -> None:
-        """Make the folder `path`, and those above it, where it is not there; it is its owner's alone (mode 0700)."""
-        path.mkdir(OWNERS_FOLDER, parents=True, exist_ok=True)
+    def mkdir(self, path: Path, mode: int) -> None:
+        """Make one folder, in a folder that is there."""
+        os.mkdir(path, mode)
 
     def lock(self, fd: int) -> None:
         """Lock the file until it is closed. Raises BlockingIOError where someone else holds the lock."""

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from looplatch.audit.disk import DISK, OWNER_ONLY, Disk
+from looplatch.audit.disk import DISK, OWNER_ONLY, OWNERS_FOLDER, USUAL_FOLDER, Disk
 from looplatch.audit.errors import LogFailed, LogInUse
 from looplatch.states.errors import UsageError
 
@@ -38,6 +38,29 @@ class Folder:
             if error.errno not in _CANNOT_SYNC_FOLDERS:
                 raise
         self.is_synced = True
+
+
+def make_folder(path: Path, disk: Disk, mode: int = OWNERS_FOLDER) -> None:
+    """Make the folder `path` durably where it is not there: its owner's alone (mode 0700).
+
+    Those above it are made, too, where they are not there; they get the usual mode. Raises OSError, and ValueError for
+    a path with a null character.
+    """
+    try:
+        try:
+            disk.mkdir(path, mode)
+        except FileNotFoundError:
+            if path.parent == path:
+                raise
+            make_folder(path.parent, disk, USUAL_FOLDER)
+            disk.mkdir(path, mode)
+    except OSError:  # not each system says first that it is there
+        if not path.is_dir():
+            raise
+        return
+    above = Folder(path.parent, disk)
+    above.is_synced = False
+    above.sync()
 
 
 class LineFile:
