@@ -66,12 +66,16 @@ class Mutant:
                 setattr(self.module, name, value)
 
 
+def _predicate_of(value: Any) -> object:
+    """What a guard asks; anything else is itself."""
+    return value.test if issubclass(type(value), Guard) else value
+
+
 def codes(names: dict[str, Any]) -> dict[str, CodeType]:
     """The code of each function among `names`: guards, plain ones, and the methods of classes."""
     found: dict[str, CodeType] = {}
-    for name, value in names.items():
-        if isinstance(value, Guard):
-            value = value.test
+    for name, named in names.items():
+        value = _predicate_of(named)
         if inspect.isfunction(value) and value.__module__ == names["__name__"]:
             found[name] = value.__code__
         if inspect.isclass(value) and value.__module__ == names["__name__"]:
@@ -88,7 +92,7 @@ def function_named(module: ModuleType, name: str) -> FunctionType:
     value: Any = module
     for part in name.split("."):
         value = getattr(value, part)
-    found = value.test if isinstance(value, Guard) else value
+    found = _predicate_of(value)
     assert inspect.isfunction(found)
     return found
 
