@@ -204,16 +204,21 @@ def test_marks_made_during_a_commit_are_one_commit_afterwards() -> None:
     assert (first.commits, second.commits, third.commits) == (1, 1, 1)
 
 
-def test_logs_that_are_due_together_are_committed_in_parallel() -> None:
-    """Each waits until the other has begun: one after the other they would not be let through."""
-    committer = Committer(interval_s=0)
-    blocker, one, other = Gated(), Gated(), Gated()
-    one.gate, other.gate = other.begun, one.begun
+def due_together(committer: Committer, *logs: Gated) -> None:
+    """Mark logs while another one is being committed."""
+    blocker = Gated()
     committer.mark(blocker)
     assert blocker.begun.wait(LONG_S)
-    committer.mark(one)
-    committer.mark(other)
+    for log in logs:
+        committer.mark(log)
     blocker.gate.set()
+
+
+def test_logs_that_are_due_together_are_committed_in_parallel() -> None:
+    """Each waits until the other has begun: one after the other they would not be let through."""
+    one, other = Gated(), Gated()
+    one.gate, other.gate = other.begun, one.begun
+    due_together(Committer(interval_s=0), one, other)
     assert one.ended.acquire(timeout=2 * LONG_S)
     assert other.ended.acquire(timeout=2 * LONG_S)
     assert (one.let_through, other.let_through) == (True, True)
@@ -247,7 +252,7 @@ def test_a_commit_does_not_wait_for_helpers_that_never_began() -> None:
     asyncio.run(main())
 
 
-def test_what_a_helper_raises_is_told_as_the_committers_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_helper_raises_is_told_and_later_logs_are_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     told: queue.Queue[threading.ExceptHookArgs] = queue.Queue()
     monkeypatch.setattr(threading, "excepthook", told.put)
 
@@ -257,15 +262,14 @@ def test_what_a_helper_raises_is_told_as_the_committers_own(monkeypatch: pytest.
             if threading.current_thread().name != "looplatch-committer":
                 raise RuntimeError("a helper's")
 
-    committer = Committer(interval_s=0)
-    blocker, one, other = Gated(), Failing(), Failing()
+    committer, later = Committer(interval_s=0), Gated()
+    one, other = Failing(), Failing()
     one.gate, other.gate = other.begun, one.begun
-    committer.mark(blocker)
-    assert blocker.begun.wait(LONG_S)
-    committer.mark(one)
-    committer.mark(other)
-    blocker.gate.set()
+    due_together(committer, one, other)
     assert str(told.get(timeout=LONG_S).exc_value) == "a helper's"
+    later.gate.set()
+    committer.mark(later)
+    assert later.ended.acquire(timeout=LONG_S)
 
 
 def test_many_logs_that_are_due_together_are_few_jobs() -> None:

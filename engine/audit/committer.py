@@ -36,8 +36,7 @@ class Committer:
         with self._changed:
             self._marked.add(log)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="looplatch-committer", daemon=True)
-                self._thread.start()
+                self._start()
             self._changed.notify()
 
     async def perform(self, job: Callable[[], None]) -> None:
@@ -50,15 +49,25 @@ class Committer:
                 self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="looplatch-sync")
             return self._workers
 
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._work, name="looplatch-committer", daemon=True)
+        self._thread.start()
+
     def _work(self) -> None:
-        while True:
+        try:
+            while True:
+                with self._changed:
+                    while not self._marked:
+                        self._changed.wait()
+                time.sleep(self._interval_s)  # what is written meanwhile shares the commit
+                with self._changed:
+                    batch, self._marked = self._marked, set()
+                self._commit_all(batch)
+        finally:  # a commit raised, against its promise: what is marked from now on is committed all the same
             with self._changed:
-                while not self._marked:
-                    self._changed.wait()
-            time.sleep(self._interval_s)  # what is written meanwhile shares the commit
-            with self._changed:
-                batch, self._marked = self._marked, set()
-            self._commit_all(batch)
+                self._thread = None
+                if self._marked:
+                    self._start()
 
     def _commit_all(self, batch: set[Committable]) -> None:
         """Commit in parallel, since file systems join such fsyncs into one; this thread takes its share.
