@@ -8,6 +8,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from looplatch import analysis as analysis
     from looplatch import audit as audit
     from looplatch import blocks as blocks
     from looplatch import diagrams as diagrams
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
     from looplatch import playback as playback
     from looplatch import recovery as recovery
     from looplatch import states as states
-    from looplatch import telling as telling
     from looplatch import testing as testing
     from looplatch import tools as tools
+    from looplatch.analysis import diff, explain
     from looplatch.audit import AuditError, Log, read
     from looplatch.blocks import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
     from looplatch.hooks import Allow, Ask, Block, Deny, Halt, Hooks, Pass
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from looplatch.run import Run
     from looplatch.states.errors import IllegalTransition, LooplatchError, NoGuardPassed, UsageError
     from looplatch.states.limits import Limits
-    from looplatch.telling import diff, explain
     from looplatch.tools import Tool, ToolContext, ToolResult, tool
     from looplatch.verification import verify
 
@@ -67,14 +67,14 @@ _HOMES = {
     "looplatch.run": ("Run",),
     "looplatch.states.errors": ("IllegalTransition", "LooplatchError", "NoGuardPassed", "UsageError"),
     "looplatch.states.limits": ("Limits",),
-    "looplatch.telling": ("diff", "explain"),
+    "looplatch.analysis": ("diff", "explain"),
     "looplatch.tools": ("Tool", "ToolContext", "ToolResult", "tool"),
     "looplatch.verification": ("verify",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = frozenset(
     {
-        *("audit", "blocks", "diagrams", "export", "hooks", "messages", "playback", "recovery", "states", "telling"),
+        *("analysis", "audit", "blocks", "diagrams", "export", "hooks", "messages", "playback", "recovery", "states"),
         *("testing", "tools"),
     }
 )

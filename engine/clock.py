@@ -1,17 +1,14 @@
 """The machine's own clock."""
 
 import asyncio
-import time
 from collections.abc import Callable
 
+from looplatch.audit.stamps import SystemTime
 from looplatch.ports import Timer
 
 
-class SystemClock:
+class SystemClock(SystemTime):
     """The Clock of runs outside tests."""
-
-    now_ns = staticmethod(time.time_ns)
-    monotonic_ns = staticmethod(time.monotonic_ns)
 
     async def sleep(self, seconds: float) -> None:
         """See `Clock.sleep`."""

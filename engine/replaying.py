@@ -21,7 +21,7 @@ _EVENTS: Final = {event.__name__: event for event in EVENTS}
 
 
 @attrs.frozen(kw_only=True)
-class Difference:
+class MoveDifference:
     """The first place where the machine does not do what the log says.
 
     seq: the record. state: the state that the machine was in. event: the event that it was sent. field: what differs:
@@ -38,8 +38,8 @@ class Difference:
 
     def __str__(self) -> str:
         by = f" ({self.event} in {self.state})" if self.event is not None else ""
-        told = f"the machine gives {self.expected!r}, the log has {self.recorded!r}"
-        return f"record {self.seq}{by}: {self.field}: {told}"
+        values = f"the machine gives {self.expected!r}, the log has {self.recorded!r}"
+        return f"record {self.seq}{by}: {self.field}: {values}"
 
     def fields(self) -> dict[str, Any]:
         """The difference as plain data, for JSON."""
@@ -51,7 +51,7 @@ class Replay:
     """How a replay went: the moves and refusals that agree, and the first difference, if there is one."""
 
     agreed: int
-    difference: Difference | None = None
+    difference: MoveDifference | None = None
 
     @property
     def ok(self) -> bool:
@@ -59,8 +59,8 @@ class Replay:
         return self.difference is None
 
     def __str__(self) -> str:
-        told = "every move is the machine's own" if self.difference is None else str(self.difference)
-        return f"{self.agreed} {'move' if self.agreed == 1 else 'moves'} replayed: {told}"
+        result = "every move is the machine's own" if self.difference is None else str(self.difference)
+        return f"{self.agreed} {'move' if self.agreed == 1 else 'moves'} replayed: {result}"
 
     def fields(self) -> dict[str, Any]:
         """The outcome as plain data, for JSON."""
@@ -74,7 +74,7 @@ class Replayed:
 
     record: Record
     context: Context
-    difference: Difference | None
+    difference: MoveDifference | None
 
 
 def replay(log: Log | str | os.PathLike[str], *, table: Table | None = None) -> Replay:
@@ -133,25 +133,25 @@ def _limits(record: Record, fields: Any) -> Limits:
         raise LogDamaged(None, record.seq + 1, f"its limits are none ({error})") from error
 
 
-def _compared(machine: Machine, cursor: Cursor, record: Record) -> Difference | None:
+def _compared(machine: Machine, cursor: Cursor, record: Record) -> MoveDifference | None:
     """Send a recorded event, and compare what happens with what the record says happened."""
     state = cursor.state
     kind = _EVENTS.get(str(record.event))
     if kind is None:
-        return Difference(seq=record.seq, field="event", expected="a known event", recorded=record.event)
+        return MoveDifference(seq=record.seq, field="event", expected="a known event", recorded=record.event)
     try:
         event = kind.read(record.get("fields"))
     except (TypeError, ValueError, AttributeError) as error:
-        return Difference(seq=record.seq, field="fields", expected=str(error), recorded=record.get("fields"))
-    told = _told(machine, cursor, state, event)
-    for field, expected in told.items():
+        return MoveDifference(seq=record.seq, field="fields", expected=str(error), recorded=record.get("fields"))
+    made = _made(machine, cursor, state, event)
+    for field, expected in made.items():
         recorded = record.data["kind"] if field == "kind" else record.get(field)
         if recorded != expected:
-            return Difference(seq=record.seq, field=field, expected=expected, recorded=recorded)
+            return MoveDifference(seq=record.seq, field=field, expected=expected, recorded=recorded)
     return None
 
 
-def _told(machine: Machine, cursor: Cursor, state: str, event: Event) -> dict[str, Any]:
+def _made(machine: Machine, cursor: Cursor, state: str, event: Event) -> dict[str, Any]:
     """What the machine does by an event, in the fields of its record."""
     try:
         move = machine.send(cursor, event)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 
 from looplatch import Block, Hooks, Limits, Log, Pass, UsageError
+from looplatch.analysis import Comparison, diff
 from looplatch.audit import LogDamaged
 from looplatch.cli import main
 from looplatch.hooks import StopContext
-from looplatch.telling import Comparison, diff
 from looplatch.testing import error, reply, scripts, tool_use
 from tests.playing import echo, play, saying
 from tests.stories import STORIES, Story

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from looplatch import Allow, Block, Compression, Deny, Hooks, Limits, Log, Loop, Pass, Rule, UsageError
+from looplatch.analysis import explain
+from looplatch.analysis.fields import list_in
 from looplatch.audit.payloads import MemoryPayloads
 from looplatch.hooks import StopContext, ToolsContext
 from looplatch.playback import CannotReplay, Playback, RunDiffers
 from looplatch.states.record import Kind
-from looplatch.telling import explain
-from looplatch.telling.fields import list_in
 from looplatch.testing import FakeClock, ScriptedAPI, error, failing, reply, scripts, text, tool_use
 from tests.nesting import SPEND, Agents, ask
 from tests.playing import MODEL, echo, play, saying, scripted
@@ -366,7 +366,7 @@ def test_a_sub_agent_that_waited_is_refused_by_name() -> None:
             return run.log
 
     log = asyncio.run(main())
-    assert any("waits for" in one.text for turn in explain(log).turns for one in turn.told)
+    assert any("waits for" in one.text for turn in explain(log).turns for one in turn.sentences)
     with pytest.raises(CannotReplay, match="a sub-agent waited for an approval"):
         replayed(log)
 

@@ -48,7 +48,7 @@ def test_tools_that_are_ready_to_use_are_loaded_when_they_are_named() -> None:
 
 
 MODULES = (
-    *("audit", "blocks", "diagrams", "export", "hooks", "messages", "playback", "recovery", "states", "telling"),
+    *("analysis", "audit", "blocks", "diagrams", "export", "hooks", "messages", "playback", "recovery", "states"),
     *("testing", "tools", "export.live"),
 )
 

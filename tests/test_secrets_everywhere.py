@@ -13,11 +13,11 @@ from structlog.testing import CapturingLogger
 
 import looplatch
 from looplatch import Allow, Ask, Block, Deny, Hooks, Log, Pass, Tool, ToolResult
+from looplatch.analysis import explain
 from looplatch.audit import Secrets, mirror_to, read
 from looplatch.diagrams import render
 from looplatch.export import export
 from looplatch.messages import Message
-from looplatch.telling import explain
 from looplatch.testing import FakeClock, ScriptedAPI, block, error, reply, text, thinking, tool_use
 from tests.playing import ANYTHING, assistant, result, scripted, use, user
 

@@ -19,6 +19,7 @@ from looplatch.states.context import TOTALS
 from looplatch.states.errors import UsageError
 from looplatch.states.reasons import Terminal
 from looplatch.states.record import Kind, Record
+from looplatch.states.vocabulary import EffectClass
 from looplatch.tools import ToolResult
 
 
@@ -125,7 +126,7 @@ def spent_by(records: Sequence[Record]) -> dict[str, int]:
             if TOTALS[-1] in record["fields"]:
                 untold = dict(NOTHING)
             totals |= {name: value for name, value in record["change"].items() if name in totals}
-        elif record.kind is Kind.EFFECT_END and record["class"] in ("note", "tool"):
+        elif record.kind is Kind.EFFECT_END and record.effect_class in (EffectClass.NOTE, EffectClass.TOOL):
             usage: Mapping[str, int] = record.get("usage") or NOTHING
             untold = {name: untold[name] + usage[name] for name in TOTALS}
     return {name: totals[name] + untold[name] for name in TOTALS}

@@ -1,10 +1,12 @@
 """What stamps each record: which process epoch wrote it, and when."""
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
 _SECOND: Final = 1_000_000_000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class TimeSource(Protocol):
@@ -27,6 +29,11 @@ class SystemTime:
 
 
 SYSTEM_TIME: Final = SystemTime()
+
+
+def unix_ns(ts: str) -> int:
+    """A record's `ts` in nanoseconds since the epoch of Unix. Raises TypeError or ValueError for no such time."""
+    return (datetime.fromisoformat(ts) - _EPOCH) // _MICROSECOND * 1_000
 
 
 class Stamps:

@@ -37,8 +37,8 @@ def perform(given: argparse.Namespace) -> Exit:
         )
     for fault in found:
         screen.line(fault, Style.BAD)
-    told = f"{len(found)} {'fault' if len(found) == 1 else 'faults'}" if found else "sound"
-    screen.line(f"{told}, {time.perf_counter() - began:.1f} s")
+    result = f"{len(found)} {'fault' if len(found) == 1 else 'faults'}" if found else "sound"
+    screen.line(f"{result}, {time.perf_counter() - began:.1f} s")
     return Exit.FAILED if found else Exit.GOOD
 
 

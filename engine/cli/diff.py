@@ -3,9 +3,9 @@
 import argparse
 import json
 
+from looplatch.analysis import diff
 from looplatch.cli.exits import Exit
 from looplatch.cli.screen import Screen, Style
-from looplatch.telling import diff
 
 
 def perform(given: argparse.Namespace) -> Exit:

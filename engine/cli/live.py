@@ -161,22 +161,22 @@ class LiveView:
 
     def _tool(self, message: ToolMessage) -> None:
         call = self._calls.get(message.tool_use_id, message.name)
-        told = ""
+        detail = ""
         running = self._running.get(message.tool_use_id)
         match message.phase:
             case ToolPhase.START:
                 self._running[message.tool_use_id] = _Running(call, self._now())
             case ToolPhase.PROGRESS:
-                told = f": {' '.join(map(str, message.progress))}"
+                detail = f": {' '.join(map(str, message.progress))}"
                 if running is not None:
-                    running.progress = told
+                    running.progress = detail
             case ToolPhase.END:
-                told = f": {message.cause}"
+                detail = f": {message.cause}"
                 self._running.pop(message.tool_use_id, None)
                 if self._panel is not None and running is not None:
-                    told += f", {self._lasted(running.since)}"
+                    detail += f", {self._lasted(running.since)}"
         if self._panel is None or message.phase is ToolPhase.END:
-            self._line(f"{_MARKS[message.phase]} {call}{told}", Style.BAD if message.is_error else Style.TOOL)
+            self._line(f"{_MARKS[message.phase]} {call}{detail}", Style.BAD if message.is_error else Style.TOOL)
 
     def _rows(self, width: int) -> list[tuple[str, Style]]:
         """The foot of the screen: a row for each call that runs, and at last one for the run."""

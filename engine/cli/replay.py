@@ -3,13 +3,13 @@
 import argparse
 import json
 
+from looplatch.analysis import explain
 from looplatch.audit import read
 from looplatch.cleaning import cleaned
 from looplatch.cli.exits import Exit
 from looplatch.cli.screen import Screen, Style
 from looplatch.cli.stepping import Stepper, pressed
 from looplatch.replaying import replay, replayed
-from looplatch.telling import explain
 
 
 def perform(given: argparse.Namespace) -> Exit:
@@ -28,7 +28,7 @@ def perform(given: argparse.Namespace) -> Exit:
 def _step(given: argparse.Namespace, screen: Screen) -> Exit:
     log = read(given.log)
     moves = tuple(replayed(log))
-    told = [(one.seq, one.text) for turn in explain(log).turns for one in turn.told]
+    sentences = [(one.seq, one.text) for turn in explain(log).turns for one in turn.sentences]
     with pressed(screen) as keys:
-        Stepper(screen, moves, told).walk(keys)
+        Stepper(screen, moves, sentences).walk(keys)
     return Exit.GOOD if all(made.difference is None for made in moves) else Exit.FAILED

@@ -25,18 +25,18 @@ class Status:
         self.state = str(record.target)
         change: dict[str, Any] = record.get("change") or {}
         self.turn = change.get("turn", self.turn)
-        told = {name: change[name] for name in change if name.endswith("_tokens") or name == "cost_micro_usd"}
-        if told:
-            self._totals.update(told)
+        spent_now = {name: change[name] for name in change if name.endswith("_tokens") or name == "cost_micro_usd"}
+        if spent_now:
+            self._totals.update(spent_now)
             self._asked = self._written = 0
 
     def stream(self, event: dict[str, Any]) -> None:
-        """Take note of the tokens that the API tells while it writes."""
+        """Take note of the tokens that the API reports while it writes."""
         message: dict[str, Any] = event.get("message") or {}
-        told: dict[str, Any] = message.get("usage") or event.get("usage") or {}
-        read = [told.get(f"{kind}input_tokens") for kind in ("", "cache_read_", "cache_creation_")]
+        usage: dict[str, Any] = message.get("usage") or event.get("usage") or {}
+        read = [usage.get(f"{kind}input_tokens") for kind in ("", "cache_read_", "cache_creation_")]
         self._asked = max(sum(count for count in read if isinstance(count, int)), self._asked)
-        written = told.get("output_tokens")
+        written = usage.get("output_tokens")
         self._written = written if isinstance(written, int) else self._written
 
     def line(self, elapsed_s: float, width: int) -> str:

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Generator, Sequence
 from typing import Any, Final
 
+from looplatch.analysis.fields import list_in, object_in
 from looplatch.cleaning import cleaned, one_line
 from looplatch.cli.screen import Screen, Style
 from looplatch.replaying import Replayed
 from looplatch.states.context import FIELDS, Context
-from looplatch.telling.fields import list_in, object_in
 
 _HELP: Final = "n or Enter: next   b: back   a number and Enter: to that record   q: quit"
 _LONGEST: Final = 400  # characters of a line
@@ -21,13 +21,13 @@ _QUIT: Final = ("q", "\x04", "\x1b")
 
 
 class Stepper:
-    """Shows moves that were made again. told: sentences about the records, by their numbers."""
+    """Shows moves that were made again. sentences: about the records, by their numbers."""
 
-    def __init__(self, screen: Screen, moves: Sequence[Replayed], told: Sequence[tuple[int, str]]) -> None:
+    def __init__(self, screen: Screen, moves: Sequence[Replayed], sentences: Sequence[tuple[int, str]]) -> None:
         self._screen = screen
         self._moves = moves
         self._seqs = [made.record.seq for made in moves]
-        self._told = told
+        self._sentences = sentences
         self._place = 0
 
     def walk(self, keys: Generator[str]) -> None:
@@ -86,7 +86,7 @@ class Stepper:
         self._line(f"    recorded: {made.difference.recorded!r}", Style.BAD)
 
     def _since(self, after: int, until: int) -> list[str]:
-        return [f"{seq}  {text}" for seq, text in self._told if after < seq < until]
+        return [f"{seq}  {text}" for seq, text in self._sentences if after < seq < until]
 
     def _line(self, text: str, style: Style = Style.PLAIN) -> None:
         indent = text[: len(text) - len(text.lstrip())]

@@ -10,11 +10,12 @@ import uuid
 from collections.abc import Iterator
 from typing import Any, Final
 
+from looplatch.analysis.fields import object_in
+from looplatch.analysis.reading import Readable
 from looplatch.cleaning import json_escape, visible
 from looplatch.export.source import Open, records_of
 from looplatch.states.record import Kind, Record, canonical, digest
-from looplatch.telling.fields import object_in
-from looplatch.telling.reading import Readable
+from looplatch.states.vocabulary import EffectClass
 
 _SPACE: Final = uuid.UUID("6ba7b811-9dad-11d1-80b4-00c04fd430c8")  # RFC 9562: names that are URLs
 _OUTCOMES: Final = {
@@ -38,12 +39,12 @@ def lines(log: Readable) -> Iterator[str]:
     for record in records_of(log):
         if record.kind is Kind.GENESIS:
             version = str(record.get("library")).removeprefix("looplatch ")
-        told = _told(record, begun.take(record))
-        if told is None:
+        action = _action_of(record, begun.take(record))
+        if action is None:
             continue
         # The draft wants times that never fall; the record's own stays in the detail where it does.
         ts: str = record["ts"] if before is None else max(before["timestamp"], record["ts"])
-        detail = {"seq": record.seq, "hash": record.hash, **told.pop("detail")}
+        detail = {"seq": record.seq, "hash": record.hash, **action.pop("detail")}
         if ts != record["ts"]:
             detail["ts"] = record["ts"]
         made: dict[str, Any] = {
@@ -56,14 +57,14 @@ def lines(log: Readable) -> Iterator[str]:
             "trust_level": 0,
             "parent_record_id": None if before is None else before["record_id"],
             "prev_hash": None if before is None else digest(canonical(before)),
-            **told,
+            **action,
         }
         before = made
         yield visible(canonical(made).decode(), json_escape) + "\n"
 
 
-def _told(record: Record, begin: Record | None) -> dict[str, Any] | None:
-    """The draft's word for a record: what was done, when it is told, and what came of it; None for no action."""
+def _action_of(record: Record, begin: Record | None) -> dict[str, Any] | None:
+    """The draft's words for a record: what was done, in which phase, and what came of it; None for no action."""
     names: tuple[str, ...]
     match record.kind:
         case Kind.TRANSITION:
@@ -93,15 +94,15 @@ def _effect(record: Record, begin: Record) -> dict[str, Any]:
     ended = record.kind is Kind.EFFECT_END
     names = ("class", "name", "model", "tool_use_id", "idempotency_key", "access", "point")
     detail: dict[str, Any] = {name: begin.get(name) for name in names if begin.get(name) is not None}
-    if begin["class"] == "tool":
+    if begin.effect_class is EffectClass.TOOL:
         action = "delegation" if record.get("child") is not None else "tool_response" if ended else "tool_call"
     else:
         action = "decision"
     if not ended:
         return _action(action, "pre_execution", "success", detail)
-    said = str(record.get("outcome"))
-    detail |= {"outcome": said, "usage": object_in(record, "usage")}
-    outcome = "failure" if record.get("is_error") is True and said not in _OUTCOMES else _OUTCOMES.get(said, "failure")
+    how = str(record.get("outcome"))
+    detail |= {"outcome": how, "usage": object_in(record, "usage")}
+    outcome = "failure" if record.get("is_error") is True and how not in _OUTCOMES else _OUTCOMES.get(how, "failure")
     return _action(action, "post_execution", outcome, detail)
 
 

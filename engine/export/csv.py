@@ -5,14 +5,14 @@ import io
 from collections.abc import Iterator
 from typing import Any, Final
 
+from looplatch.analysis.fields import object_in
+from looplatch.analysis.reading import Readable
 from looplatch.cleaning import json_escape, visible
 from looplatch.encoding import encode
 from looplatch.export.source import Open, effect_name, records_of
 from looplatch.export.weights import Weights
 from looplatch.states.context import TOTALS
 from looplatch.states.record import Kind
-from looplatch.telling.fields import object_in
-from looplatch.telling.reading import Readable
 
 _FIELDS: Final = ("seq", "epoch", "ts", "mono_ns", "kind")
 _MOVES: Final = ("source", "event", "target", "reason", "strategy", "terminal")

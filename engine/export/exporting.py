@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import Final, Literal, get_args
 
+from looplatch.analysis.reading import Readable
 from looplatch.export import aat, csv, otel, xes
 from looplatch.states.errors import UsageError
-from looplatch.telling.reading import Readable
 
 Format = Literal["xes", "otel", "aat", "csv"]
 """xes: an event log for process mining (IEEE 1849). otel: OpenTelemetry's GenAI spans, as a file of OTLP JSON.

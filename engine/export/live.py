@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from looplatch.analysis.fields import object_in
 from looplatch.export.otel import (
     SCOPE,
     move_attributes,
@@ -20,9 +21,9 @@ from looplatch.export.otel import (
 )
 from looplatch.export.source import Open, nanoseconds
 from looplatch.states.errors import UsageError
+from looplatch.states.reasons import Terminal
 from looplatch.states.record import Kind, Record
 from looplatch.states.state import State
-from looplatch.telling.fields import object_in
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, TracerProvider
@@ -80,7 +81,7 @@ class Spans:
             case Kind.EFFECT_END if begin is not None:
                 self._end(run, begin, record)
             case Kind.TERMINAL:
-                error = None if record.terminal == "answered" else record.terminal
+                error = None if record.terminal == Terminal.ANSWERED else record.terminal
                 self._close(run, record, error)
             case _:
                 pass

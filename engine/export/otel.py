@@ -11,12 +11,14 @@ from typing import Any, Final, cast
 
 import attrs
 
+from looplatch.analysis.fields import object_in
+from looplatch.analysis.reading import Readable
 from looplatch.cleaning import json_escape, visible
 from looplatch.encoding import encode
 from looplatch.export.source import Open, nanoseconds, records_of
+from looplatch.states.reasons import Terminal
 from looplatch.states.record import Kind, Record
-from looplatch.telling.fields import object_in
-from looplatch.telling.reading import Readable
+from looplatch.states.vocabulary import EffectClass, Outcome
 
 SCOPE: Final = "looplatch"
 INTERNAL, CLIENT = 1, 3  # kinds of spans, as OTLP counts them
@@ -82,17 +84,17 @@ def span_of(begin: Record, end: Record | None, until_ns: int = 0) -> SpanMade | 
     made = partial(_made, begin, end, until_ns)
     outcome = None if end is None else str(end.get("outcome"))
     error = "unknown" if end is None else object_in(end, "error").get("type")
-    match begin["class"]:
-        case "model" | "summary":
-            if error is None and outcome != "ok":
+    match begin.effect_class:
+        case EffectClass.MODEL | EffectClass.SUMMARY:
+            if error is None and outcome != Outcome.OK:
                 error = outcome
             attributes = _chat(begin, end)
             return made(f"chat {begin['model']}", CLIENT, attributes, error)
-        case "tool":
+        case EffectClass.TOOL:
             if error is None and end is not None and end.get("is_error"):
                 error = outcome
             return made(f"execute_tool {begin['name']}", INTERNAL, _tool(begin), error)
-        case _:
+        case EffectClass.HOOK | EffectClass.SLEEP | EffectClass.COUNT | EffectClass.SIZE | EffectClass.NOTE | None:
             return None
 
 
@@ -128,11 +130,11 @@ def run_attributes(genesis: Record) -> Attributes:
 
 def move_attributes(move: Record) -> Attributes:
     """A move, as the attributes of an event."""
-    told: Attributes = {"looplatch.seq": move.seq, "looplatch.hash": move.hash}
+    attributes: Attributes = {"looplatch.seq": move.seq, "looplatch.hash": move.hash}
     for name in ("source", "event", "target", "reason", "strategy", "terminal"):
         if (value := move.get(name)) is not None:
-            told[f"looplatch.{name}"] = str(value)
-    return told
+            attributes[f"looplatch.{name}"] = str(value)
+    return attributes
 
 
 def usage_attributes(usage: Mapping[str, int]) -> Attributes:
@@ -147,7 +149,7 @@ def usage_attributes(usage: Mapping[str, int]) -> Attributes:
 
 
 def _chat(begin: Record, end: Record | None) -> Attributes:
-    told: Attributes = {
+    attributes: Attributes = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "anthropic",
         "gen_ai.request.model": str(begin["model"]),
@@ -158,13 +160,13 @@ def _chat(begin: Record, end: Record | None) -> Attributes:
         "looplatch.effect": str(begin["class"]),
     }
     if end is None:
-        return told
-    told |= usage_attributes(object_in(end, "usage"))
+        return attributes
+    attributes |= usage_attributes(object_in(end, "usage"))
     if end.get("message_id") is not None:
-        told["gen_ai.response.id"] = str(end["message_id"])
+        attributes["gen_ai.response.id"] = str(end["message_id"])
     if end.get("stop_reason") is not None:
-        told["gen_ai.response.finish_reasons"] = [str(end["stop_reason"])]
-    return told
+        attributes["gen_ai.response.finish_reasons"] = [str(end["stop_reason"])]
+    return attributes
 
 
 def _tool(begin: Record) -> Attributes:
@@ -211,7 +213,7 @@ def _run_span(log: Readable) -> Iterator[str]:
     assert first is not None
     assert last is not None
     attributes = {**run_attributes(first), **usage_attributes(totals)}
-    error = None if terminal in (None, "answered") else terminal
+    error = None if terminal in (None, Terminal.ANSWERED) else terminal
     if error is not None:
         attributes["error.type"] = error
     end = max(nanoseconds(first), nanoseconds(last))

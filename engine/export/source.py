@@ -1,15 +1,12 @@
 """What all exports read: the records of a log, one after the other."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
+from looplatch.analysis.reading import Readable, nothing_in, reading
 from looplatch.audit import LogDamaged
+from looplatch.audit.stamps import unix_ns
 from looplatch.states.record import Kind, Record
-from looplatch.telling.reading import Readable, nothing_in, reading
-
-_SECOND: Final = 1_000_000_000
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def records_of(log: Readable) -> Iterator[Record]:
@@ -28,10 +25,9 @@ def records_of(log: Readable) -> Iterator[Record]:
 def nanoseconds(record: Record) -> int:
     """When the record was written, in nanoseconds since the epoch of Unix. Raises LogDamaged where that is no time."""
     try:
-        since = datetime.fromisoformat(record["ts"]) - _EPOCH
+        return unix_ns(record["ts"])
     except (TypeError, ValueError) as error:
         raise LogDamaged(None, record.seq + 1, f"its time is none ({error})") from error
-    return (since.days * 86_400 + since.seconds) * _SECOND + since.microseconds * 1_000
 
 
 def effect_name(begin: Record) -> str:

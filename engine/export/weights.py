@@ -1,10 +1,11 @@
-"""What the messages of a history weigh as it goes on, from the sizes that records tell."""
+"""What the messages of a history weigh as it goes on, from the sizes that records give."""
 
 from typing import Any
 
+from looplatch.analysis.fields import list_in
 from looplatch.audit import LogDamaged
 from looplatch.states.record import Kind, Record
-from looplatch.telling.fields import list_in
+from looplatch.states.vocabulary import Op
 
 
 class Weights:
@@ -27,13 +28,13 @@ class Weights:
 
     def _taken(self, record: Record) -> dict[str, int] | None:
         match record.get("op"), record.get("index"):
-            case "edit", _:
+            case Op.EDIT, _:
                 return self._edited(list_in(record, "edits"))
-            case "join", int(index):
+            case Op.JOIN, int(index):
                 self._messages.insert(index, _weight(list_in(record, "blocks")))
-            case "extend", int(index) if 0 <= index < len(self._messages):
+            case Op.EXTEND, int(index) if 0 <= index < len(self._messages):
                 self._messages[index] += _weight(list_in(record, "blocks"))
-            case "leave", int(index):
+            case Op.LEAVE, int(index):
                 count = record.get("count")
                 del self._messages[index : index + (count if isinstance(count, int) else 1)]
             case _:
@@ -41,16 +42,16 @@ class Weights:
         return None
 
     def _edited(self, edits: list[Any]) -> dict[str, int]:
-        told: dict[str, int] = dict.fromkeys(("messages_before", "messages_after", "bytes_before", "bytes_after"), 0)
+        change: dict[str, int] = dict.fromkeys(("messages_before", "messages_after", "bytes_before", "bytes_after"), 0)
         for edit in reversed(edits):  # places count in the history before all of them
             start, stop = int(edit["start"]), int(edit["stop"])
             after = [_weight(message["blocks"]) for message in edit["messages"]]
             before, self._messages[start:stop] = self._messages[start:stop], after
-            told["messages_before"] += len(before)
-            told["messages_after"] += len(after)
-            told["bytes_before"] += sum(before)
-            told["bytes_after"] += sum(after)
-        return told
+            change["messages_before"] += len(before)
+            change["messages_after"] += len(after)
+            change["bytes_before"] += sum(before)
+            change["bytes_after"] += sum(after)
+        return change
 
 
 def _weight(blocks: list[Any]) -> int:

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
+from looplatch.analysis.reading import Readable
 from looplatch.cleaning import visible
 from looplatch.export.source import Open, effect_name, records_of
 from looplatch.states.record import Kind, Record
-from looplatch.telling.reading import Readable
 
 _NO_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _EXTENSIONS: Final = (("Concept", "concept"), ("Lifecycle", "lifecycle"), ("Time", "time"), ("Organizational", "org"))

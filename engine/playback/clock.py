@@ -1,14 +1,12 @@
 """The clock of a playback: it shows the time of the log, and nobody waits."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
-from datetime import UTC, datetime
 
+from looplatch.audit.stamps import unix_ns
 from looplatch.ports import Timer
 from looplatch.states.record import Record
-
-_SECOND = 1_000_000_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class RecordedClock:
@@ -21,11 +19,8 @@ class RecordedClock:
     def show(self, record: Record) -> None:
         """The time of this record is now."""
         self._monotonic_ns = max(self._monotonic_ns, record["mono_ns"])
-        try:
-            since = datetime.fromisoformat(record["ts"]) - _EPOCH
-        except (TypeError, ValueError):
-            return
-        self._now_ns = (since.days * 86_400 + since.seconds) * _SECOND + since.microseconds * 1_000
+        with contextlib.suppress(TypeError, ValueError):  # a time that is none changes nothing
+            self._now_ns = unix_ns(record["ts"])
 
     def now_ns(self) -> int:
         """Nanoseconds since the epoch of Unix."""

@@ -6,14 +6,14 @@ from typing import Final
 
 import attrs
 
+from looplatch.analysis.comparison import difference_of
+from looplatch.analysis.fields import object_in
+from looplatch.analysis.quotes import Quotes
+from looplatch.analysis.steps import Step, Steps
 from looplatch.audit import PayloadSource
-from looplatch.playback.report import Difference
+from looplatch.playback.report import PlaybackDifference
 from looplatch.states.record import Kind, Record
 from looplatch.states.state import INITIAL
-from looplatch.telling.diffing import difference_of
-from looplatch.telling.fields import object_in
-from looplatch.telling.quotes import Quotes
-from looplatch.telling.steps import Step, Steps
 
 
 class Comparing:
@@ -30,7 +30,7 @@ class Comparing:
             self._follow(record)
         self._expected = deque(step for record in part for step in _compared(expected, record))
 
-    def difference(self, record: Record) -> Difference | None:
+    def difference(self, record: Record) -> PlaybackDifference | None:
         """Compare what the next record tells; None where it is as recorded."""
         for came in _compared(self._made, record):
             step = self._expected.popleft() if self._expected else None
@@ -39,19 +39,21 @@ class Comparing:
         self._follow(record)
         return None
 
-    def missing(self, came: str) -> Difference:
+    def missing(self, came: str) -> PlaybackDifference:
         """The difference where the loop makes no more moves, and the log has one."""
         step = self._expected[0] if self._expected else None
         recorded = "nothing more" if step is None else step.what
         seq = None if step is None else step.seq
-        return Difference(seq=seq, state=self._state, what="another step", path="step", recorded=recorded, came=came)
+        return PlaybackDifference(
+            seq=seq, state=self._state, what="another step", path="step", recorded=recorded, came=came
+        )
 
-    def _difference(self, step: Step | None, came: Step) -> Difference | None:
+    def _difference(self, step: Step | None, came: Step) -> PlaybackDifference | None:
         found = difference_of(step, came, self._state)
         if found is None:
             return None
         seq = None if step is None else step.seq
-        return Difference(
+        return PlaybackDifference(
             seq=seq, state=self._state, what=found.what, path=found.path, recorded=found.a, came=found.b
         )  # fmt: skip
 
@@ -71,6 +73,6 @@ def _compared(steps: Steps, record: Record) -> Iterator[Step]:
     if record.kind is Kind.GENESIS:
         return
     for step in steps.take(record):
-        told = object_in(step.fields, "event fields")
-        kept = {name: value for name, value in told.items() if name not in _ESTIMATES}
-        yield attrs.evolve(step, fields={**step.fields, "event fields": kept}) if len(kept) < len(told) else step
+        fields = object_in(step.fields, "event fields")
+        kept = {name: value for name, value in fields.items() if name not in _ESTIMATES}
+        yield attrs.evolve(step, fields={**step.fields, "event fields": kept}) if len(kept) < len(fields) else step

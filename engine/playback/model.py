@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from looplatch.analysis.fields import list_in, object_in
 from looplatch.encoding import encode
 from looplatch.model.inputs import parse_input
 from looplatch.playback.recording import Call, calls_of
@@ -15,7 +16,8 @@ from looplatch.recovery.windows import ModelSize
 from looplatch.resuming.contents import Contents
 from looplatch.states.record import Kind, Record
 from looplatch.states.table import DECISIONS
-from looplatch.telling.fields import list_in, object_in
+from looplatch.states.trouble import TroubleKind
+from looplatch.states.vocabulary import EffectClass, Outcome
 
 Event = dict[str, Any]
 
@@ -45,9 +47,9 @@ class RecordedModel:
         self._cost_micro_usd = 0
         self._contents = contents
         self._begun = begun
-        self._answers = deque(calls_of(records, "model", "summary"))
-        self._counts = deque(calls_of(records, "count"))
-        self._sizes = deque(calls_of(records, "size"))
+        self._answers = deque(calls_of(records, EffectClass.MODEL, EffectClass.SUMMARY))
+        self._counts = deque(calls_of(records, EffectClass.COUNT))
+        self._sizes = deque(calls_of(records, EffectClass.SIZE))
         self._transient = {  # whether a summary that failed could be asked for again, by the record of its end
             before.seq: bool(record["fields"].get("transient"))
             for before, record in itertools.pairwise(records)
@@ -66,7 +68,7 @@ class RecordedModel:
         if call.end is None:
             raise PlaybackOver
         self._cost_micro_usd = object_in(call.end, "usage").get("cost_micro_usd", 0)
-        if call.begin["class"] == "summary":
+        if call.begin.effect_class is EffectClass.SUMMARY:
             return self._summary(call, call.end)
         return self._answer(call, call.end)
 
@@ -81,7 +83,7 @@ class RecordedModel:
     async def size(self, model: str) -> ModelSize:
         """What was said of the model's size. Raises ModelCallFailed where nothing was."""
         end = self._next(self._sizes)
-        if end["outcome"] != "ok":
+        if end["outcome"] != Outcome.OK:
             raise ModelCallFailed(Failure(type=end["outcome"]))
         return ModelSize(window=end.get("window"), output=end.get("output"))
 
@@ -116,7 +118,7 @@ class RecordedModel:
                 tail.append(_opened(place, self._contents.block(block)))
         if failure is None:
             tail += _stop(end.get("stop_reason"))
-        elif end["outcome"] == "interrupted":
+        elif end["outcome"] == Outcome.INTERRUPTED:
             raise PlaybackOver
         return RecordedStream(head, tail, failure, self._begun, call.begun if cut else ())
 
@@ -150,7 +152,7 @@ class RecordedModel:
 
     def _summary(self, call: Call, end: Record) -> "RecordedStream":
         head = [_start(end, call.begin["model"])]
-        if end["outcome"] != "ok":
+        if end["outcome"] != Outcome.OK:
             failure = Failure(type=end["outcome"], status=200, should_retry=self._transient.get(end.seq))
             return RecordedStream(head, [], failure)
         made: Any = self._contents.value(end["result"])
@@ -229,7 +231,7 @@ def _failure(end: Record) -> Failure | None:
         type=error["type"],
         status=error["status"],
         retry_after_ms=error["retry_after_ms"],
-        code=_OVERFLOW if end["trouble"] == "overflow" else None,
-        should_retry=end["trouble"] == "transient",
+        code=_OVERFLOW if end["trouble"] == TroubleKind.OVERFLOW else None,
+        should_retry=end["trouble"] == TroubleKind.TRANSIENT,
         measured=None if measured is None else MeasuredOverflow(**measured),
     )

@@ -1,10 +1,12 @@
 """The player: plays the parts of a recorded run through a plan, and compares what comes of it."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import attrs
 
+from looplatch.analysis.fields import list_in, object_in
+from looplatch.analysis.steps import SETTINGS, unlike
 from looplatch.audit import Log
 from looplatch.audit.history import rebuild
 from looplatch.driver import Driver
@@ -14,7 +16,7 @@ from looplatch.playback.clock import RecordedClock
 from looplatch.playback.comparing import Comparing
 from looplatch.playback.model import PlaybackOver, RecordedModel, is_overflow
 from looplatch.playback.recording import Part, approvals_in, check_contents, parts_of
-from looplatch.playback.report import CannotReplay, Difference, Playback
+from looplatch.playback.report import CannotReplay, Playback, PlaybackDifference
 from looplatch.playback.tools import Mode, PlayedTools
 from looplatch.recovery.resume.errors import CannotResume
 from looplatch.recovery.strategies.request_retry import backoff_ms
@@ -25,9 +27,10 @@ from looplatch.states import events as on
 from looplatch.states.errors import UsageError
 from looplatch.states.record import Kind, Record
 from looplatch.states.state import INITIAL
-from looplatch.telling.fields import list_in, object_in
-from looplatch.telling.steps import SETTINGS, unlike
+from looplatch.states.vocabulary import EffectClass
 from looplatch.workplace import Pauses
+
+_SPENDING: Final = (EffectClass.NOTE, EffectClass.TOOL)  # what they spent counts, though no event reports it
 
 
 async def play_again(plan: Plan, log: Log, tools: Mode, accept_changes: bool) -> Playback:
@@ -40,7 +43,7 @@ async def play_again(plan: Plan, log: Log, tools: Mode, accept_changes: bool) ->
     settings = _settings(records)
     found = unlike(settings, {name: settings_of(plan)[name] for name in settings})
     if found is not None and not accept_changes:
-        changed = Difference(
+        changed = PlaybackDifference(
             seq=0,
             state=str(INITIAL),
             what="the loop",
@@ -101,7 +104,7 @@ class _Player:
             durability="none",
         )
 
-    async def play(self) -> Difference | None:
+    async def play(self) -> PlaybackDifference | None:
         """Play it, up to its end or to the first difference."""
         if not self._moves:
             return None
@@ -134,7 +137,7 @@ class _Player:
             problem = f"its part from record {part.start} on cannot be taken up: {error}"
             raise CannotReplay(problem, "See what `looplatch verify` says of the log") from error
 
-    async def _played(self, driver: Driver) -> Difference | None:
+    async def _played(self, driver: Driver) -> PlaybackDifference | None:
         part, log = self._part, driver.at.journal.log
         known = self._log.records[: part.start]
         comparing = Comparing(known, part.records, self._log.payloads, log.payloads)
@@ -169,7 +172,7 @@ class _Player:
         for record in self._part.before(coming):
             if record.kind is Kind.MESSAGE and record.get("origin") == "send":
                 driver.say_next([self._contents.text([block]) for block in list_in(record, "blocks")])
-            elif record.kind is Kind.EFFECT_END and record["class"] in ("note", "tool") and "usage" in record.data:
+            elif record.kind is Kind.EFFECT_END and record.effect_class in _SPENDING and "usage" in record.data:
                 driver.at.budget.add(cast("dict[str, int]", record["usage"]))
 
     def _jitter(self) -> float:

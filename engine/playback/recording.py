@@ -5,13 +5,14 @@ from typing import Any, Final
 
 import attrs
 
+from looplatch.analysis.fields import list_in, object_in
 from looplatch.hooks import Allow, Deny
 from looplatch.playback.report import CannotReplay
 from looplatch.recovery.resume.errors import CannotResume
 from looplatch.recovery.resume.past import SUSPENDED
 from looplatch.resuming.contents import Contents
 from looplatch.states.record import Kind, Record
-from looplatch.telling.fields import list_in, object_in
+from looplatch.states.vocabulary import EffectClass
 
 # What ends a part, and comes from outside: nobody knows how far the work before it had come.
 OUTSIDE: Final = frozenset({"RunAborted", "DeadlinePassed", "RunClosed", "DriverFailed", "RunPaused"})
@@ -88,20 +89,20 @@ class Call:
         return frozenset(str(tool["tool_use_id"]) for tool in self.tools)
 
 
-def calls_of(records: Sequence[Record], *classes: str) -> Iterator[Call]:
+def calls_of(records: Sequence[Record], *classes: EffectClass) -> Iterator[Call]:
     """The effects of some classes, in the order in which they began."""
     ends = {record["effect"]: record for record in records if record.kind is Kind.EFFECT_END}
     for begin in records:
-        if begin.kind is not Kind.EFFECT_BEGIN or begin["class"] not in classes:
+        if begin.kind is not Kind.EFFECT_BEGIN or begin.effect_class not in classes:
             continue
         end = ends.get(begin.seq)
         last = records[-1].seq if end is None else end.seq
         tools = tuple(
             record
             for record in records[begin.seq - records[0].seq : last - records[0].seq + 1]
-            if record.kind is Kind.EFFECT_BEGIN and record["class"] == "tool"
+            if record.kind is Kind.EFFECT_BEGIN and record.effect_class is EffectClass.TOOL
         )
-        yield Call(begin=begin, end=end, tools=tools if begin["class"] == "model" else ())
+        yield Call(begin=begin, end=end, tools=tools if begin.effect_class is EffectClass.MODEL else ())
 
 
 def check_contents(records: Sequence[Record], contents: Contents) -> None:
@@ -110,7 +111,11 @@ def check_contents(records: Sequence[Record], contents: Contents) -> None:
         problem = "its log keeps no contents (payloads='digest')"
         raise CannotReplay(problem, "Record the run with payloads='keep', which is the default")
     for record in records:
-        if record.kind is Kind.EFFECT_END and record["class"] == "tool" and record["outcome"] == SUSPENDED:
+        if (
+            record.kind is Kind.EFFECT_END
+            and record.effect_class is EffectClass.TOOL
+            and record["outcome"] == SUSPENDED
+        ):
             problem = f"record {record.seq}: a sub-agent waited for an approval, and its own run is not played"
             raise CannotReplay(problem, "Play the logs of its sub-agents instead, each through its own loop")
         for wanted in _needed(record):
@@ -130,11 +135,11 @@ def _needed(record: Record) -> Iterator[str]:
 def approvals_in(resumed: Record, contents: Contents) -> dict[str, Allow | Deny]:
     """The decisions that a resumption brought."""
     given: dict[str, Allow | Deny] = {}
-    for told in list_in(resumed, "approvals"):
-        message, changed = told.get("message"), told.get("input")
-        if told["allowed"]:
-            given[told["call"]] = Allow(None if changed is None else contents.value(changed))
+    for approval in list_in(resumed, "approvals"):
+        message, changed = approval.get("message"), approval.get("input")
+        if approval["allowed"]:
+            given[approval["call"]] = Allow(None if changed is None else contents.value(changed))
         else:
             text = "" if message is None else str(contents.value(message))
-            given[told["call"]] = Deny(text, interrupt=bool(told.get("interrupt")))
+            given[approval["call"]] = Deny(text, interrupt=bool(approval.get("interrupt")))
     return given

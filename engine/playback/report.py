@@ -4,9 +4,9 @@ from typing import Any
 
 import attrs
 
+from looplatch.analysis.comparison import shown
 from looplatch.cleaning import one_line
 from looplatch.states.errors import LooplatchError
-from looplatch.telling.diffing import shown
 
 
 class CannotReplay(LooplatchError):
@@ -21,13 +21,13 @@ class CannotReplay(LooplatchError):
 class RunDiffers(LooplatchError, AssertionError):
     """The loop does not do what the log says; `difference` is where it first does something else."""
 
-    def __init__(self, difference: "Difference") -> None:
+    def __init__(self, difference: "PlaybackDifference") -> None:
         super().__init__(str(difference))
         self.difference = difference
 
 
 @attrs.frozen(kw_only=True)
-class Difference:
+class PlaybackDifference:
     """The first place where the loop does not do what the log says.
 
     seq: the record of the log; None where the log has nothing more. state: the state that the run was in. what: what
@@ -57,7 +57,7 @@ class Playback:
     """
 
     moves: int
-    difference: Difference | None = None
+    difference: PlaybackDifference | None = None
     skipped: int = 0
 
     @property
@@ -72,5 +72,5 @@ class Playback:
 
     def __str__(self) -> str:
         skipped = f" ({self.skipped} from outside left out)" if self.skipped else ""
-        told = "as recorded" if self.difference is None else str(self.difference)
-        return f"{self.moves} moves made again{skipped}: {told}"
+        result = "as recorded" if self.difference is None else str(self.difference)
+        return f"{self.moves} moves made again{skipped}: {result}"

@@ -12,6 +12,7 @@ from looplatch.encoding import decode
 from looplatch.playback.model import PlaybackOver
 from looplatch.resuming.contents import Contents
 from looplatch.states.record import Kind, Record
+from looplatch.states.vocabulary import EffectClass
 from looplatch.tools import Tool, Toolbox, ToolContext, ToolResult
 from looplatch.tools.toolset import Toolset
 
@@ -26,7 +27,7 @@ class PlayedTools:
         self.begun: set[str] = set()
         self._contents = contents
         self._mode = mode
-        begins = {r["effect"]: r for r in records if r.kind is Kind.EFFECT_BEGIN and r["class"] == "tool"}
+        begins = {r["effect"]: r for r in records if r.kind is Kind.EFFECT_BEGIN and r.effect_class is EffectClass.TOOL}
         self._ends: dict[str, Record] = {
             begins[record["effect"]]["tool_use_id"]: record
             for record in records

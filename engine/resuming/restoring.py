@@ -1,12 +1,12 @@
 """Putting a run together again from its snapshot and its contents, and the moves with which it goes on."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final, cast
 
 import attrs
 
 from looplatch.audit import AuditLog
+from looplatch.audit.stamps import unix_ns
 from looplatch.compressing.compressor import PastCompression
 from looplatch.compressing.summary import Compaction, Summary
 from looplatch.compressing.summary_writer import KnownSummary
@@ -153,8 +153,8 @@ class Restoring:
     def _compression(self) -> PastCompression:
         snapshot, failed_s = self._snapshot, None
         if snapshot.summary_failed_at is not None:
-            since = self._at.plan.clock.now_ns() / 1e9 - datetime.fromisoformat(snapshot.summary_failed_at).timestamp()
-            failed_s = max(0.0, since)
+            since_ns = self._at.plan.clock.now_ns() - unix_ns(snapshot.summary_failed_at)
+            failed_s = max(0.0, since_ns / 1e9)
         return PastCompression(
             staged=self._staged,
             estimate=self._estimate,

@@ -6,6 +6,8 @@ from typing import Any, Final, Protocol, get_args
 
 import orjson
 
+from looplatch.analysis.comparison import shown
+from looplatch.analysis.steps import unlike
 from looplatch.audit import Log, read
 from looplatch.paths import path_of
 from looplatch.replaying import replay
@@ -13,8 +15,6 @@ from looplatch.states.errors import UsageError
 from looplatch.states.given import check_switch
 from looplatch.states.record import Record
 from looplatch.states.verify.findings import Status
-from looplatch.telling.diffing import shown
-from looplatch.telling.steps import unlike
 from looplatch.verification import verify
 
 __all__ = ["assert_matches", "assert_valid", "check_log", "comparable"]

@@ -5,6 +5,7 @@ import attrs
 from looplatch.recovery.resume.past import PastAnswer, PastHook, PastTool, Skeleton, answers_of
 from looplatch.states.record import Record
 from looplatch.states.table import DECISIONS
+from looplatch.states.vocabulary import EffectClass, Op
 
 
 class AnswerFold:
@@ -35,7 +36,7 @@ class AnswerFold:
 
     def begin(self, record: Record) -> None:
         """A model call, a tool or a hook begins."""
-        if record["class"] == "model":
+        if record.effect_class is EffectClass.MODEL:
             self._building = _Building(record)
         elif self._building is not None:
             self._building.begin(record)
@@ -101,7 +102,7 @@ class _Building:
 
     def begin(self, record: Record) -> None:
         self.begins[record.seq] = record
-        if record["class"] == "tool":
+        if record.effect_class is EffectClass.TOOL:
             before = self._tools.get(record["tool_use_id"])
             again = PastTool(begin=record) if before is None else attrs.evolve(before, begin=record, end=None)
             self._tools[record["tool_use_id"]] = again
@@ -116,24 +117,24 @@ class _Building:
         begin = self.begins.get(record["effect"])
         if begin is None:
             return None
-        if begin["class"] == "tool":
+        if begin.effect_class is EffectClass.TOOL:
             before = self._tools[begin["tool_use_id"]]
             paid = before.paid
             if (usage := record.get("usage")) is not None:
                 paid = {name: spent + usage[name] for name, spent in paid.items()}
             child = record.get("child", before.child)
             self._tools[begin["tool_use_id"]] = PastTool(begin=begin, end=record, paid=paid, child=child)
-        if begin["class"] != "hook":
+        if begin.effect_class is not EffectClass.HOOK:
             return None
         hook = PastHook.of(begin, record)
         self._hooks.append(hook)
         return hook
 
     def message(self, record: Record) -> None:
-        if record["op"] in ("leave", "edit"):
+        if record["op"] in (Op.LEAVE, Op.EDIT):
             self._edited = True  # what joins from here on is no answer
         elif record["role"] == "assistant":
-            if record["op"] == "join" and self.joined is None and not self._edited:
+            if record["op"] == Op.JOIN and self.joined is None and not self._edited:
                 self.joined = record
         elif not self._edited:
             self._results |= answers_of(record["blocks"])

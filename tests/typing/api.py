@@ -7,6 +7,7 @@ from typing import Annotated, Literal, assert_type
 import anthropic
 
 import looplatch
+from looplatch.analysis import Difference, Explanation
 from looplatch.audit import Log
 from looplatch.blocks import TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock
 from looplatch.diagrams import render
@@ -14,12 +15,10 @@ from looplatch.export import export
 from looplatch.export.live import Spans
 from looplatch.hooks import StopContext
 from looplatch.messages import Message
-from looplatch.playback import Difference, Playback
+from looplatch.playback import Playback, PlaybackDifference
 from looplatch.states.reasons import Terminal
 from looplatch.states.record import Record
 from looplatch.states.verify.findings import Report, Violation
-from looplatch.telling import Difference as FirstDifference
-from looplatch.telling import Explanation
 from looplatch.testing import FakeClock
 from looplatch.verification import verify
 
@@ -139,14 +138,14 @@ async def told(loop: looplatch.Loop) -> None:
     """A log is told, compared, exported, and played through a loop again."""
     explained = looplatch.explain("run.jsonl", turn=1)
     assert_type(explained, Explanation)
-    assert_type(explained.turns[0].told[0].text, str)
+    assert_type(explained.turns[0].sentences[0].text, str)
     compared = looplatch.diff("run.jsonl", looplatch.read("other.jsonl"))
     assert_type(compared.same, bool)
-    assert_type(compared.difference, FirstDifference | None)
+    assert_type(compared.difference, Difference | None)
     assert_type(export("run.jsonl", "xes"), Iterator[str])
     outcome = await loop.replay("run.jsonl", tools="run", accept_changes=True)
     assert_type(outcome, Playback)
-    assert_type(outcome.difference, Difference | None)
+    assert_type(outcome.difference, PlaybackDifference | None)
     outcome.check()
     looplatch.Loop(model="claude-sonnet-5", mirror=Spans())
 

@@ -5,13 +5,13 @@ from typing import Any, Final
 
 import attrs
 
+from looplatch.analysis.fields import list_in, object_in
 from looplatch.states.context import TOTALS, Context
 from looplatch.states.record import Record
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Guard, Table
-from looplatch.telling.fields import list_in, object_in
 
-# What tells nothing that the effects around it do not tell: it is left out, unless it goes on or ends by it.
+# Events that say nothing beside the effects around them: left out, unless the run goes round again or ends by them.
 QUIET: Final = frozenset({"RunStarted", "ModelResponded", "ToolsRequested", "AnswerGiven", "StopHooksPassed"})
 _TOKENS: Final = frozenset(TOTALS) - {"cost_micro_usd"}
 _SHOWN: Final = {"event.tokens": "tokens", "event.window": "window", "event.output_limit": "output limit"}
@@ -43,13 +43,13 @@ class Standing:
 
 
 class Moves:
-    """Tells moves. The words for guards are those of the table."""
+    """Puts moves into words. Those for guards are the table's own."""
 
     def __init__(self, table: Table = TABLE) -> None:
         self._guards: dict[str, Guard[Any]] = {row.guard.name: row.guard for row in table.rows}
         self._counters = {counter.name: counter for counter in table.counters}
 
-    def told(self, move: Record, standing: Standing) -> str | None:
+    def sentence(self, move: Record, standing: Standing) -> str | None:
         """The move in one sentence; None where it goes without saying. `standing`: the figures after it."""
         event = str(move.event)
         why = self._why(move, standing)
@@ -76,30 +76,30 @@ class Moves:
         if guard is None:
             return f", {held[0]} holds"
         figures = self._figures((*guard.reads, *(name for name in more if name not in guard.reads)), move, standing)
-        told = guard.doc.removesuffix(".")
-        return f", {guard.name} holds ({told[:1].lower()}{told[1:]})" + (f": {', '.join(figures)}" if figures else "")
+        doc = guard.doc.removesuffix(".")
+        return f", {guard.name} holds ({doc[:1].lower()}{doc[1:]})" + (f": {', '.join(figures)}" if figures else "")
 
     def _figures(self, reads: tuple[str, ...], move: Record, standing: Standing) -> list[str]:
-        told: list[str] = []
+        figures: list[str] = []
         fields = object_in(move, "fields")
         for name in reads:
             if (counter := self._counters.get(name)) is not None:
                 bound = counter.bound if isinstance(counter.bound, int) else standing.limits.get(counter.bound)
                 used = standing.context.get(name)
                 if used or name in move["change"]:
-                    told.append(f"{name.replace('_', ' ')} {_plain(used)} of {_plain(bound)}")
+                    figures.append(f"{name.replace('_', ' ')} {_plain(used)} of {_plain(bound)}")
             elif name in _SHOWN:
-                told.append(f"{_SHOWN[name]} {_plain(fields.get(name.removeprefix('event.')))}")
+                figures.append(f"{_SHOWN[name]} {_plain(fields.get(name.removeprefix('event.')))}")
         if _TOKENS & set(reads) and (most := standing.limits.get("max_total_tokens")) is not None:
             spent = sum(standing.context.get(name, 0) for name in _TOKENS)
-            told.append(f"{_plain(spent)} of {_plain(most)} tokens spent")
+            figures.append(f"{_plain(spent)} of {_plain(most)} tokens spent")
         if "cost_micro_usd" in reads and (most := standing.limits.get("max_cost_micro_usd")) is not None:
-            told.append(f"{dollars(standing.context.get('cost_micro_usd', 0))} of {dollars(most)} spent")
-        return told
+            figures.append(f"{dollars(standing.context.get('cost_micro_usd', 0))} of {dollars(most)} spent")
+        return figures
 
 
 def happened(move: Record) -> str:
-    """What the event of a move tells, where its name alone does not say it."""
+    """What the event of a move means, where its name alone does not say it."""
     fields = object_in(move, "fields")
 
     def said(name: str) -> str:

@@ -5,6 +5,11 @@ from typing import Any, Final
 
 import attrs
 
+from looplatch.analysis.effects import began, ended, left
+from looplatch.analysis.fields import list_in, object_in
+from looplatch.analysis.moves import Moves, Standing, counted
+from looplatch.analysis.quotes import Quotes
+from looplatch.analysis.reading import Readable, nothing_in, reading
 from looplatch.cleaning import one_line
 from looplatch.states.errors import UsageError
 from looplatch.states.given import check_count
@@ -13,18 +18,13 @@ from looplatch.states.state import FINAL, INITIAL, State
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table, check_is_table
 from looplatch.states.vocabulary import EffectClass, Op
-from looplatch.telling.effects import began, ended, left
-from looplatch.telling.fields import list_in, object_in
-from looplatch.telling.moves import Moves, Standing, counted
-from looplatch.telling.quotes import Quotes
-from looplatch.telling.reading import Readable, nothing_in, reading
 
 _LONGEST: Final = 600  # characters of one sentence
 _ENDS: Final = frozenset(map(str, FINAL))
 
 
 @attrs.frozen(kw_only=True)
-class Told:
+class Sentence:
     """A sentence about a record. what: "said", "asked", "answered", "call", "effect", "move", "refused" or "run"."""
 
     seq: int
@@ -41,14 +41,14 @@ class Turn:
     """What happened in one turn, in order."""
 
     number: int
-    told: tuple[Told, ...]
+    sentences: tuple[Sentence, ...]
 
     def __str__(self) -> str:
-        return "\n".join([f"turn {self.number}", *(f"  {one.seq:>5}  {one.text}" for one in self.told)])
+        return "\n".join([f"turn {self.number}", *(f"  {one.seq:>5}  {one.text}" for one in self.sentences)])
 
     def fields(self) -> dict[str, Any]:
         """The turn as plain data."""
-        return {"turn": self.number, "told": [one.fields() for one in self.told]}
+        return {"turn": self.number, "sentences": [one.fields() for one in self.sentences]}
 
 
 @attrs.frozen(kw_only=True)
@@ -85,34 +85,34 @@ class Explanation:
 
 
 def explain(log: Readable, *, turn: int | None = None, table: Table = TABLE) -> Explanation:
-    """Tell in plain words what a run did, and why it went on or stopped; of one `turn`, or of all.
+    """Say in plain words what a run did, and why it went on or stopped: in one `turn`, or in all.
 
-    Contents are quoted shortly, without control characters. A log that is open, suspended or in doubt is told as far as
-    it goes, and so is one that is damaged: up to the damage. It judges nothing: `verify` does.
+    Contents are quoted in short, without control characters. A log that is open, suspended or in doubt is explained as
+    far as it goes, a damaged one up to the damage. Whether the log is true is not asked here: `verify` does that.
     Raises UsageError for a log that cannot be read or holds no record, and for a turn that the run did not have.
     """
     if turn is not None:
         check_count("turn", turn, 0)
     check_is_table(table)
     source = reading(log)
-    teller = _Teller(Quotes(source.payloads), Moves(table))
+    explainer = _Explainer(Quotes(source.payloads), Moves(table))
     damage = ""
     for record in source:
         try:
-            teller.take(record)
+            explainer.take(record)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             damage = f"record {record.seq} is not what a {record.kind} record must be ({error!r})"
             break
-    if teller.first is None:
+    if explainer.first is None:
         raise nothing_in(source)
     if source.damage is not None:
         damage = f"line {source.damage.line} is no record: {source.damage.problem}"
-    whole = teller.explanation(damage, source.torn)
+    whole = explainer.explanation(damage, source.torn)
     return whole if turn is None else whole.only(turn)
 
 
-class _Teller:
-    """Takes the records in order, and gathers what there is to tell."""
+class _Explainer:
+    """Takes the records in order, and gathers a sentence about each that says something."""
 
     def __init__(self, quotes: Quotes, moves: Moves) -> None:
         self.first: Record | None = None
@@ -129,10 +129,10 @@ class _Teller:
         self._paused = False
         self._sealed: Record | None = None
         self._turns: list[Turn] = []
-        self._told: list[Told] = []
+        self._sentences: list[Sentence] = []
 
     def take(self, record: Record) -> None:
-        """Tell of the next record."""
+        """Put the next record into words."""
         self.first = self.first or record
         match record.kind:
             case Kind.GENESIS:
@@ -157,26 +157,26 @@ class _Teller:
                 pass
 
     def _say(self, record: Record, what: str, text: str) -> None:
-        self._told.append(Told(seq=record.seq, what=what, text=one_line(text, _LONGEST)))
+        self._sentences.append(Sentence(seq=record.seq, what=what, text=one_line(text, _LONGEST)))
 
     def _move(self, move: Record) -> None:
         before, after = self._standing, self._standing.after(object_in(move, "change"))
         self._standing, self._state = after, str(move.target)
         self._awaited = tuple(list_in(object_in(move, "fields"), "calls")) if self._state == "suspended" else ()
         self._paused = move.event == "RunPaused"
-        if (text := self._moves.told(move, after)) is not None:
+        if (text := self._moves.sentence(move, after)) is not None:
             self._say(move, "move", text)
         if after.turn != before.turn:
-            self._turns.append(Turn(number=before.turn, told=tuple(self._told)))
-            self._told.clear()
+            self._turns.append(Turn(number=before.turn, sentences=tuple(self._sentences)))
+            self._sentences.clear()
 
     def _message(self, record: Record) -> None:
         if record["op"] in (Op.LEAVE, Op.EDIT):
-            return  # the move after it tells of the compression
+            return  # the move after it names the compression
         blocks = list_in(record, "blocks")
         self._names.update((b["id"], b["name"]) for b in blocks if "id" in b and "name" in b)
         if record["role"] == "assistant":
-            return  # it was told when it came
+            return  # its blocks were put into words with the end of the model call
         for block in blocks:
             call = block.get("tool_use_id")
             if block.get("type") != "tool_result":
@@ -225,10 +225,10 @@ class _Teller:
         self._begun.clear()
         lost = {name: size for name, size in object_in(record, "lost").items() if size}
         changes = ", ".join(object_in(record, "changes"))
-        told = "another process took the run over"
-        told += f"; {sum(lost.values()):,} bytes that a crash had torn were moved aside" if lost else ""
-        told += f"; accepted as changed: {changes}" if changes else ""
-        self._say(record, "run", told)
+        text = "another process took the run over"
+        text += f"; {sum(lost.values()):,} bytes that a crash had torn were moved aside" if lost else ""
+        text += f"; accepted as changed: {changes}" if changes else ""
+        self._say(record, "run", text)
         for approval in list_in(record, "approvals"):
             name = self._names.get(approval["call"], "a call")
             verdict = "allowed" if approval.get("allowed") else "denied"
@@ -239,11 +239,11 @@ class _Teller:
     # --- the end
 
     def explanation(self, damage: str, torn: int) -> Explanation:
-        """All that was told, and how the run stands."""
+        """All sentences, and how the run stands."""
         for begin in self._begun.values():
             self._say(begin, "effect", left(begin, self._quotes))
-        if self._told:
-            self._turns.append(Turn(number=self._standing.turn, told=tuple(self._told)))
+        if self._sentences:
+            self._turns.append(Turn(number=self._standing.turn, sentences=tuple(self._sentences)))
         standing = [self._stands()]
         never = [call for call in self._approved if call not in self._ran] if self._sealed is not None else []
         standing += (f"{self._names.get(call, 'a call')} ({call}) was allowed, and never began" for call in never)

@@ -4,15 +4,15 @@ from collections import Counter
 
 import attrs
 
+from looplatch.analysis.fields import object_in
 from looplatch.states.context import TOTALS
 from looplatch.states.record import Kind, Record
 from looplatch.states.vocabulary import EffectClass
-from looplatch.telling.fields import object_in
 
 
 @attrs.define(kw_only=True)
 class Counts:
-    """Adds up what the records of one run tell. Tokens and cost are those of the run's own totals."""
+    """Adds up the records of one run. Tokens and cost are those of the run's own totals."""
 
     moves: int = 0
     refused: int = 0
@@ -82,7 +82,7 @@ class Counts:
 
     def flat(self) -> dict[str, int | str | None]:
         """All counts by name, the time taken last; of tools, reasons and levels those that occurred."""
-        told: dict[str, int | str | None] = {
+        flat: dict[str, int | str | None] = {
             name: getattr(self, name)
             for name in ("turns", "moves", "refused", "requests", "retries", "summaries", "resumptions")
         }
@@ -92,6 +92,6 @@ class Counts:
             ("calls of", self.calls),
             ("failed calls of", self.failed_calls),
         ):
-            told.update((f"{noun} {name}", counter[name]) for name in sorted(counter))
-        told.update(self.totals)
-        return {**told, "ended": self.ended, "duration_ms": self.duration_ms + self._epoch_ms}
+            flat.update((f"{noun} {name}", counter[name]) for name in sorted(counter))
+        flat.update(self.totals)
+        return {**flat, "ended": self.ended, "duration_ms": self.duration_ms + self._epoch_ms}

@@ -11,11 +11,11 @@ from typing import Any, Final, cast
 
 import attrs
 
+from looplatch.analysis.fields import list_in, object_in
+from looplatch.analysis.quotes import Quotes
 from looplatch.states.record import Kind, Record
 from looplatch.states.state import State
 from looplatch.states.vocabulary import EffectClass, Op
-from looplatch.telling.fields import list_in, object_in
-from looplatch.telling.quotes import Quotes
 
 # Of the genesis: what the run was made of. The library and the SDK may be newer.
 SETTINGS: Final = ("model", "system", "tools", "params", "limits", "table")
@@ -82,7 +82,7 @@ class Steps:
                 fields[name] = self._call(fields[name])
             elif isinstance(fields.get(name), list):
                 fields[name] = [self._call(call) for call in list_in(fields, name)]
-        told = {
+        compared = {
             "kind": str(move.kind),
             "state": move.source,
             "event": move.event,
@@ -94,7 +94,7 @@ class Steps:
             "terminal": move.terminal,
             "context": object_in(move, "change"),
         }
-        return _step(move, f"the move from {move.source}", told)
+        return _step(move, f"the move from {move.source}", compared)
 
     def _message(self, record: Record) -> Step:
         op = record["op"]
@@ -184,8 +184,8 @@ class Steps:
             case EffectClass.HOOK:
                 pass  # those around tools show in what the tools did, and were answered
             case _:
-                told = {name: end.get(name) for name in ("outcome", "tokens", "window", "output")}
-                yield _step(begin, f"the API's {begin['class']}", told)
+                answered = {name: end.get(name) for name in ("outcome", "tokens", "window", "output")}
+                yield _step(begin, f"the API's {begin['class']}", answered)
 
     def _resumed(self, record: Record) -> Step:
         approvals: dict[str, Any] = {}

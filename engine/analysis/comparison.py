@@ -6,16 +6,16 @@ from typing import Any, Final
 
 import attrs
 
+from looplatch.analysis.counts import Counts
+from looplatch.analysis.moves import counted
+from looplatch.analysis.quotes import Quotes
+from looplatch.analysis.reading import Readable, Reading, nothing_in, reading
+from looplatch.analysis.steps import Step, Steps, unlike
 from looplatch.audit import LogDamaged
 from looplatch.cleaning import one_line
 from looplatch.encoding import EncodeError, encode
 from looplatch.states.record import Kind, Record
 from looplatch.states.state import INITIAL
-from looplatch.telling.counts import Counts
-from looplatch.telling.moves import counted
-from looplatch.telling.quotes import Quotes
-from looplatch.telling.reading import Readable, Reading, nothing_in, reading
-from looplatch.telling.steps import Step, Steps, unlike
 
 _SHOWN: Final = 120  # characters of a value
 _TIMES: Final = "duration_ms"
@@ -43,8 +43,8 @@ class Difference:
 
     def fields(self) -> dict[str, Any]:
         """The same as plain data, for JSON."""
-        told = attrs.asdict(self, recurse=False)
-        return {**told, "a": _plain(self.a), "b": _plain(self.b)}
+        plain = attrs.asdict(self, recurse=False)
+        return {**plain, "a": _plain(self.a), "b": _plain(self.b)}
 
 
 @attrs.frozen(kw_only=True)
@@ -69,12 +69,11 @@ class Comparison:
             first = f"the runs part after {counted(self.steps, 'step')}\n{self.difference}"
         elif not first:
             first = "the runs take the same steps, and differ in their counts"
-        lines = [f"  {name}: {one_line(str(a), _SHOWN)} and {one_line(str(b), _SHOWN)}" for name, (a, b) in self.told()]
+        lines = [
+            f"  {name}: {one_line(str(a), _SHOWN)} and {one_line(str(b), _SHOWN)}"
+            for name, (a, b) in self.counts.items()
+        ]
         return "\n".join([first, *lines])
-
-    def told(self) -> list[tuple[str, tuple[Any, Any]]]:
-        """The counts that differ, in order."""
-        return list(self.counts.items())
 
     def fields(self) -> dict[str, Any]:
         """The same as plain data, for JSON."""
@@ -118,8 +117,8 @@ def difference_of(one: Step | None, other: Step | None, state: str) -> Differenc
         return Difference(seq_a=seq_a, seq_b=seq_b, state=state, what=what, path=path, a=a, b=b)
 
     if one is None or other is None:
-        told = "nothing more"
-        return difference("one run goes on", "step", one.what if one else told, other.what if other else told)
+        nothing = "nothing more"
+        return difference("one run goes on", "step", one.what if one else nothing, other.what if other else nothing)
     if one.what != other.what:
         return difference("another step", "step", one.what, other.what)
     found = unlike(one.fields, other.fields)

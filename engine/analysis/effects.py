@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from looplatch.analysis.fields import list_in, object_in
+from looplatch.analysis.moves import counted, seconds
+from looplatch.analysis.quotes import Quotes
 from looplatch.states.record import Record
 from looplatch.states.vocabulary import EffectClass, Outcome
-from looplatch.telling.fields import list_in, object_in
-from looplatch.telling.moves import counted, seconds
-from looplatch.telling.quotes import Quotes
 
 _OF_NO_CONCERN: Final[dict[str, str]] = {Outcome.OK: "it saw", "Allow": "it allows", "Pass": "it passes"}
 
 
 def began(begin: Record) -> str | None:
-    """What is told at the beginning of an effect; None for those that are told at their end."""
+    """The sentence for the beginning of an effect; None for those that have one at their end only."""
     match begin.effect_class:
         case EffectClass.MODEL:
             count = object_in(begin, "sent").get("count", 0)
@@ -64,11 +64,11 @@ def ended(begin: Record, end: Record, quotes: Quotes) -> str | None:
             return f"the hook {begin['name']} ({begin['point']}) said {outcome}{why}"
         case EffectClass.SUMMARY:
             by = "the API" if begin.get("by") == "api" else str(begin["model"])
-            told = quotes.text(end.get("result"), end.get("bytes") or 0) if outcome == Outcome.OK else str(outcome)
-            return f"a summary was asked of {by} (level {begin['level']}): {told}"
+            text = quotes.text(end.get("result"), end.get("bytes") or 0) if outcome == Outcome.OK else str(outcome)
+            return f"a summary was asked of {by} (level {begin['level']}): {text}"
         case EffectClass.NOTE:
-            told = quotes.text(end.get("result"), end.get("bytes") or 0) if end.get("result") else str(outcome)
-            return f"{begin['name']} was asked for a note of what the tools did: {told}"
+            text = quotes.text(end.get("result"), end.get("bytes") or 0) if end.get("result") else str(outcome)
+            return f"{begin['name']} was asked for a note of what the tools did: {text}"
         case EffectClass.COUNT:
             tokens = end.get("tokens")
             return f"the API counted {tokens:,} tokens" if tokens is not None else f"the API did not count: {outcome}"
