@@ -34,15 +34,15 @@ if TYPE_CHECKING:
         TransitionMessage,
         UserMessage,
     )
+    from looplatch.permission.rules import Rule
     from looplatch.pricing import Price
+    from looplatch.proving.replaying import replay
+    from looplatch.proving.verification import verify
     from looplatch.recovery.compression.settings import Compression
-    from looplatch.replaying import replay
-    from looplatch.rules import Rule
     from looplatch.run import Run
     from looplatch.states.errors import IllegalTransition, LooplatchError, NoGuardPassed, UsageError
     from looplatch.states.limits import Limits
     from looplatch.tools import Tool, ToolContext, ToolResult, tool
-    from looplatch.verification import verify
 
     __version__: str
 
@@ -60,16 +60,16 @@ _HOMES = {
         "TransitionMessage",
         "UserMessage",
     ),
+    "looplatch.permission.rules": ("Rule",),
     "looplatch.pricing": ("Price",),
+    "looplatch.proving.replaying": ("replay",),
+    "looplatch.proving.verification": ("verify",),
     "looplatch.recovery.compression.settings": ("Compression",),
-    "looplatch.replaying": ("replay",),
-    "looplatch.rules": ("Rule",),
     "looplatch.run": ("Run",),
     "looplatch.states.errors": ("IllegalTransition", "LooplatchError", "NoGuardPassed", "UsageError"),
     "looplatch.states.limits": ("Limits",),
     "looplatch.analysis": ("diff", "explain"),
     "looplatch.tools": ("Tool", "ToolContext", "ToolResult", "tool"),
-    "looplatch.verification": ("verify",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = frozenset(

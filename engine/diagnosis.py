@@ -1,6 +1,6 @@
 """The diagnosis: what the guards of `recover` need to know about a trouble."""
 
-from looplatch.answer import Answer
+from looplatch.answering.answer import Answer
 from looplatch.compressing.compressor import Compressor
 from looplatch.recovery.strategies.request_retry import fallback_due, wait_ms
 from looplatch.states.context import Context

@@ -8,7 +8,7 @@ then moves.
 from collections import deque
 from collections.abc import Sequence
 
-from looplatch.hooking import show_move
+from looplatch.hooks.calling import show_move
 from looplatch.machine import Machine, Move
 from looplatch.messages import TransitionMessage
 from looplatch.performer import Performer, Step

@@ -10,10 +10,10 @@ from typing import Any, cast
 
 from looplatch.audit.protocol import AuditLog, Commitment, KeepsMany
 from looplatch.encoding import encode
-from looplatch.history import Rewrite
-from looplatch.kept import Kept, new_in, skeleton_of
 from looplatch.machine import Move
 from looplatch.names import Names
+from looplatch.requests.history import Rewrite
+from looplatch.requests.kept import Kept, new_in, skeleton_of
 from looplatch.states.event import Event
 from looplatch.states.halves import secrets_in, without_halves
 from looplatch.states.level import Level

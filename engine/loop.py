@@ -19,6 +19,7 @@ from looplatch.model import SdkClient, default_client
 from looplatch.model.sdk import AsyncClient, check_client
 from looplatch.opening import Opening, checked_messages, new_run_id
 from looplatch.paths import path_of
+from looplatch.permission.rules import Rule
 from looplatch.plan import Plan, refuse_secrets
 from looplatch.playback import Playback
 from looplatch.playback.player import play_again
@@ -28,9 +29,8 @@ from looplatch.pricing import Price, pricer
 from looplatch.recovery.compression.settings import Compression
 from looplatch.recovery.failure import Failure, is_prompt_too_long
 from looplatch.recovery.windows import ModelSize, model_size
-from looplatch.request import RequestParts
+from looplatch.requests.request import RequestParts
 from looplatch.resuming.reading import read_resumption
-from looplatch.rules import Rule
 from looplatch.run import Run
 from looplatch.states.errors import UsageError
 from looplatch.states.given import check_count, check_function, check_kind, check_methods, check_switch

@@ -15,13 +15,13 @@ from looplatch.audit.places import Place, place_for, place_of
 from looplatch.audit.signing import Signer
 from looplatch.driver import Driver
 from looplatch.encoding import EncodeError, decode, encode
-from looplatch.history import History
 from looplatch.journal import Journal
 from looplatch.messages import SystemMessage
 from looplatch.outbox import Outbox
 from looplatch.plan import Plan, refuse_secret
 from looplatch.recovery.closing import with_turns_closed
 from looplatch.recovery.validity import history_problems
+from looplatch.requests.history import History
 from looplatch.states.errors import UsageError
 from looplatch.states.events import RunStarted
 from looplatch.states.secrets import Secrets

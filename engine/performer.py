@@ -6,19 +6,20 @@ from typing import cast
 
 import attrs
 
-from looplatch.answer import Answer
+from looplatch.answering.answer import Answer
 from looplatch.blocks import ToolUseBlock
 from looplatch.compressing.compressor import Compressor
 from looplatch.compressing.gauge import Gauge
 from looplatch.diagnosis import name_trouble
+from looplatch.hooks.noting import Noting
+from looplatch.hooks.response_hook import show_response
+from looplatch.hooks.stop_hooks import Said, ask_stop_hooks
 from looplatch.messages import SystemMessage
-from looplatch.next_request import NextRequest
-from looplatch.noting import Noting
 from looplatch.recovery.sizes import Measured, Switched
 from looplatch.recovery.strategies.max_output_tokens_recovery import GO_ON
 from looplatch.recovery.strategies.stop_hook_blocking import hook_prompt
 from looplatch.recovery.strategies.token_budget_continuation import budget_prompt
-from looplatch.response_hook import show_response
+from looplatch.requests.next_request import NextRequest
 from looplatch.resuming.restored import RestoredAnswer
 from looplatch.states import commands as do
 from looplatch.states import events as on
@@ -29,7 +30,6 @@ from looplatch.states.reasons import Continue
 from looplatch.states.state import State
 from looplatch.states.table import DECISIONS
 from looplatch.states.trouble import TroubleKind
-from looplatch.stop_hooks import Said, ask_stop_hooks
 from looplatch.tools import Outcome
 from looplatch.workplace import Workplace
 

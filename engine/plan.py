@@ -11,12 +11,12 @@ from looplatch.audit.protocol import Durability, Entropy, Payloads
 from looplatch.audit.signing import Signer
 from looplatch.hooks import Hooks
 from looplatch.model.spending import Pricer
+from looplatch.permission.rules import Rule
 from looplatch.ports import Clock, ModelClient
 from looplatch.recovery.compression.settings import Compression
 from looplatch.recovery.failure import Failure
 from looplatch.recovery.windows import ModelSize
-from looplatch.request import RequestParts
-from looplatch.rules import Rule
+from looplatch.requests.request import RequestParts
 from looplatch.states.errors import UsageError
 from looplatch.states.limits import Limits
 from looplatch.states.secrets import SECRETS, Secrets

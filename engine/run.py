@@ -9,11 +9,11 @@ from typing import Any, Self
 
 from looplatch.audit import AuditLog, Log
 from looplatch.driver import Driver
-from looplatch.expecting import Checkpoint
 from looplatch.messages import Message, ResultMessage
 from looplatch.opening import Beginning
 from looplatch.plan import Plan
 from looplatch.ports import Timer
+from looplatch.proving.checkpoints import Checkpoint
 from looplatch.result import result_of
 from looplatch.sealing import finish
 from looplatch.states import events as on

@@ -7,15 +7,15 @@ import attrs
 
 from looplatch.blocks import read_block
 from looplatch.budget import Budget
-from looplatch.history import History, Joining, own_name
 from looplatch.journal import Journal
-from looplatch.kept import Kept
 from looplatch.messages import UserMessage
 from looplatch.outbox import Outbox
 from looplatch.plan import Plan
 from looplatch.recovery.closing import open_server_results
 from looplatch.recovery.sizes import Learned, Sizes
 from looplatch.recovery.windows import ModelSize, model_size
+from looplatch.requests.history import History, Joining, own_name
+from looplatch.requests.kept import Kept
 from looplatch.states.state import State
 
 _CALL: Final = "call"  # the id, or the name, of a call that can keep nothing of its own

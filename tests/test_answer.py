@@ -8,6 +8,7 @@ import attrs
 import pytest
 
 from looplatch import Hooks, Run, ToolContext, ToolMessage, replay, verify
+from looplatch.answering.model_record import told_of_cut
 from looplatch.blocks import ToolResultBlock, ToolUseBlock, blocks_of
 from looplatch.hooks import ToolsContext
 from looplatch.messages import AssistantMessage, Message, StreamEvent, ToolPhase, UserMessage
@@ -29,7 +30,6 @@ from looplatch.testing import (
     thinking,
     tool_use,
 )
-from looplatch.told import told_of_cut
 from tests.playing import (
     Play,
     assistant,

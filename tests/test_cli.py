@@ -15,8 +15,8 @@ import looplatch
 from looplatch.cli import main
 from looplatch.cli.exits import Exit
 from looplatch.diagrams import coverage, diff, render, timeline_svg
+from looplatch.proving.verification import verify
 from looplatch.testing import ScriptedAPI, error, reply, text, thinking, tool_use
-from looplatch.verification import verify
 from tests.playing import play
 
 TWO_TURNS = [

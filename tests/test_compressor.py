@@ -13,10 +13,10 @@ from looplatch.audit import MemoryLog
 from looplatch.compressing.compressor import Compressor
 from looplatch.compressing.gauge import Gauge
 from looplatch.encoding import decode
-from looplatch.history import History
 from looplatch.journal import Journal
-from looplatch.next_request import NextRequest
 from looplatch.outbox import Outbox
+from looplatch.requests.history import History
+from looplatch.requests.next_request import NextRequest
 from looplatch.states.context import Context
 from looplatch.states.events import ContextReady
 from looplatch.testing import FakeClock, ScriptedAPI, error, reply, stalled, tool_use

@@ -18,10 +18,10 @@ from looplatch.demo.surveyor import READS, Surveyor
 from looplatch.demo.words import rare_words
 from looplatch.diagrams import way
 from looplatch.messages import ResultMessage
+from looplatch.proving.verification import verify
 from looplatch.states.record import Kind
 from looplatch.testing import ScriptedAPI
 from looplatch.testing.loopback import loopback_client
-from looplatch.verification import verify
 
 
 async def surveyed(folder: Path, log: Path | None = None, pace_s: float = 0.0) -> tuple[ResultMessage, ScriptedAPI]:

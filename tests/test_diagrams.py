@@ -12,6 +12,7 @@ import pytest
 
 from looplatch.diagrams import render
 from looplatch.diagrams.files import rendered, with_diagram
+from looplatch.proving.verification import verify
 from looplatch.states import commands as do
 from looplatch.states import events as on
 from looplatch.states import guards as when
@@ -20,7 +21,6 @@ from looplatch.states.reasons import Continue, Terminal
 from looplatch.states.state import State
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table, Transition
-from looplatch.verification import verify
 
 ROOT = Path(__file__).resolve().parent.parent
 

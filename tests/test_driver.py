@@ -13,10 +13,10 @@ from looplatch import AssistantMessage, Hooks, IllegalTransition, Log, NoGuardPa
 from looplatch.audit import MemoryLog
 from looplatch.audit.errors import LogFailed
 from looplatch.driver import Driver
-from looplatch.history import History
 from looplatch.journal import Journal
 from looplatch.opening import Opening, checked_messages, open_run
 from looplatch.outbox import Outbox
+from looplatch.requests.history import History
 from looplatch.states import events as on
 from looplatch.states.event import Event
 from looplatch.states.record import Kind, Record

@@ -24,7 +24,8 @@ async def ran(script: list[Any], make: Any = fast_client) -> tuple[Run, Scripted
     api = ScriptedAPI(script)
     async with api.serve() as url, make(url) as client:
         assert not reads_requests(client), "requests go out as bytes, and answers come in as bytes"
-        tools = [echo("read"), echo("write", read_only=False)]
+        # Both only read: when a write begins, and so whether a cut answer has it, depends on when the reads before end.
+        tools = [echo("read"), echo("write")]
         loop = Loop(model=MODEL, client=client, tools=tools, clock=FakeClock(), jitter=lambda: 0.0)
         run = loop.run("Go.", include_partial_messages=True)
         await run

@@ -7,7 +7,7 @@ import pytest
 
 from looplatch import Compression, Limits, Loop, ResultMessage, Run
 from looplatch.compressing.gauge import WORTH_ASKING
-from looplatch.request import RequestParts
+from looplatch.requests.request import RequestParts
 from looplatch.states.record import Record
 from looplatch.testing import Answer, FakeClock, ScriptedAPI, error, raw, reply, stalled, tool_use
 from tests.playing import Play, check_log, rounds, saying

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from looplatch.encoding import encode
-from looplatch.history import History, Joining, Rewrite, weight_of
-from looplatch.kept import Kept
+from looplatch.requests.history import History, Joining, Rewrite, weight_of
+from looplatch.requests.kept import Kept
 from looplatch.states.record import ZEROS, digest
 
 Block = dict[str, Any]

@@ -6,7 +6,7 @@ import pytest
 
 from looplatch import Compression, UsageError
 from looplatch.encoding import decode
-from looplatch.request import RequestParts
+from looplatch.requests.request import RequestParts
 from looplatch.testing import Answer, error, raw, reply, tool_use
 from tests.playing import Play, echo, play
 from tests.recovering import effects, meet

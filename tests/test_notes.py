@@ -8,8 +8,8 @@ import pytest
 
 from looplatch import Hooks, Limits, SystemMessage, UsageError
 from looplatch.hooks import ToolsContext
-from looplatch.notes import ToolNotes
-from looplatch.noting import MOST_AT_ONCE
+from looplatch.hooks.notes import ToolNotes
+from looplatch.hooks.noting import MOST_AT_ONCE
 from looplatch.testing import Answer, ScriptedAPI, error, reply, run, stalled, tool_use
 from tests.playing import Play, echo, saying, tool_named, transition
 from tests.recovering import Model, effects, files, meet, met, moves, reads

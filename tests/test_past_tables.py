@@ -11,6 +11,7 @@ import pytest
 
 from looplatch import replay, verify
 from looplatch.audit import Log, read
+from looplatch.proving.tables import UnknownTable, known_table
 from looplatch.states.check.domains import PROFILES, domain_of
 from looplatch.states.check.guards import ask, trials
 from looplatch.states.context import Context
@@ -20,7 +21,6 @@ from looplatch.states.table import TABLE
 from looplatch.states.transition import Guard, Table, fingerprint_of
 from looplatch.states.verify.findings import Status
 from looplatch.states.verify.log import verify_lines
-from looplatch.tables import UnknownTable, known_table
 from looplatch.testing import assert_valid
 from tests.compressing import compressed
 from tests.forge import broken

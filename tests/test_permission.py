@@ -11,7 +11,7 @@ from looplatch import Allow, Ask, Deny, Hooks, Rule, Tool, ToolMessage
 from looplatch.hooks import ToolCallContext, ToolOutcomeContext
 from looplatch.journal import Journal
 from looplatch.messages import ToolPhase
-from looplatch.permission import BY_RULE
+from looplatch.permission.permission import BY_RULE
 from looplatch.testing import FakeClock, ScriptedAPI, reply, stalled, tool_use
 from tests.counting import tallied
 from tests.playing import (

@@ -10,11 +10,11 @@ from looplatch import Compression, Limits, Log, Loop
 from looplatch.audit import MemoryLog
 from looplatch.compressing.compressor import Compressor, PastCompression
 from looplatch.compressing.gauge import Gauge
-from looplatch.history import History
 from looplatch.journal import Journal
-from looplatch.next_request import NextRequest
 from looplatch.outbox import Outbox
 from looplatch.recovery.compression.collapse import Staged, span_at
+from looplatch.requests.history import History
+from looplatch.requests.next_request import NextRequest
 from looplatch.testing import FakeClock, ScriptedAPI, error, reply, thinking, tool_use
 from looplatch.workplace import Workplace
 from tests import histories

@@ -11,7 +11,6 @@ from hypothesis import assume, given, settings
 from looplatch import Compression, Log, Loop
 from looplatch.audit import SECRETS, MemoryLog
 from looplatch.compressing.rewriting import InvalidCompression, rewrite
-from looplatch.history import History, Rewrite
 from looplatch.journal import Journal
 from looplatch.outbox import Outbox
 from looplatch.plan import Plan
@@ -21,6 +20,7 @@ from looplatch.recovery.compression.edits import Edit, apply
 from looplatch.recovery.compression.micro import micro
 from looplatch.recovery.compression.snip import snip
 from looplatch.recovery.validity import history_problems
+from looplatch.requests.history import History, Rewrite
 from looplatch.states.record import digest
 from looplatch.testing import FakeClock, ScriptedAPI, reply
 from looplatch.testing import histories as drawn_histories

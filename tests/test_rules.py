@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from looplatch import Loop, Rule, UsageError
-from looplatch.rules import decided
+from looplatch.permission.rules import decided
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import attrs
 import pytest
 
 from looplatch.audit import Log, MemoryLog, read
+from looplatch.proving.verification import verify
 from looplatch.states import events as on
 from looplatch.states.errors import UsageError
 from looplatch.states.verify.findings import KEPT
 from looplatch.states.verify.log import verify_lines
-from looplatch.verification import verify
 from tests.forge import CLAIM, ZEROS, Fields, Forge, broken, call, encode, keep_up, naive_root, named, result, sealed
 from tests.forged_runs import begun, drained, long_run, one_turn, short_run, streaming
 

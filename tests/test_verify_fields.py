@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
 
+from looplatch.proving.tables import known_table
 from looplatch.states.verify.log import verify_lines
-from looplatch.tables import known_table
 from tests.forge import Fields
 from tests.tales import CLEARED, COLLAPSED, COMPACTED, CUT, FALLBACK, HOOKS, NOTED, OVERFLOWN
 from tests.test_resume_cuts import told

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from looplatch.cli import main
 from looplatch.cli.exits import Exit
+from looplatch.proving.tables import known_table
 from looplatch.states.record import MAX_INT
 from looplatch.states.verify.log import verify_lines
 from looplatch.states.verify.values import is_list, is_object
-from looplatch.tables import known_table
 from tests.forge import Fields, broken
 from tests.test_verify import rehashed
 

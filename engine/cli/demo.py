@@ -18,9 +18,9 @@ from looplatch.cli.watching import watch
 from looplatch.demo.folder_tools import folder_tools
 from looplatch.demo.surveyor import Surveyor
 from looplatch.loop import Loop
+from looplatch.proving.verification import verify
 from looplatch.testing.api import ScriptedAPI
 from looplatch.testing.loopback import loopback_client
-from looplatch.verification import verify
 
 _MODEL: Final = "looplatch-demo"
 _PROMPT: Final = "What is in this folder? Survey it, read what was changed last, and report."

@@ -10,8 +10,8 @@ from looplatch.cli.exits import Exit
 from looplatch.cli.output import spare, write
 from looplatch.cli.screen import Screen
 from looplatch.diagrams import PICTURES, Format, coverage, diff, render
+from looplatch.proving.tables import judge_of
 from looplatch.states.errors import UsageError
-from looplatch.tables import judge_of
 
 _SUFFIXES: Final[dict[str, Format]] = {
     ".mmd": "mermaid",

@@ -9,7 +9,7 @@ from looplatch.cleaning import cleaned
 from looplatch.cli.exits import Exit
 from looplatch.cli.screen import Screen, Style
 from looplatch.cli.stepping import Stepper, pressed
-from looplatch.replaying import replay, replayed
+from looplatch.proving.replaying import replay, replayed
 
 
 def perform(given: argparse.Namespace) -> Exit:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from looplatch.analysis.fields import list_in, object_in
 from looplatch.cleaning import cleaned, one_line
 from looplatch.cli.screen import Screen, Style
-from looplatch.replaying import Replayed
+from looplatch.proving.replaying import Replayed
 from looplatch.states.context import FIELDS, Context
 
 _HELP: Final = "n or Enter: next   b: back   a number and Enter: to that record   q: quit"

@@ -10,9 +10,9 @@ from looplatch.cleaning import cleaned
 from looplatch.cli.exits import Exit
 from looplatch.cli.reporting import as_json, as_sarif
 from looplatch.cli.screen import Screen, Style
+from looplatch.proving.verification import verify
 from looplatch.states.errors import UsageError
 from looplatch.states.secrets import Secrets
-from looplatch.verification import verify
 
 
 def perform(given: argparse.Namespace) -> Exit:

@@ -13,12 +13,12 @@ from looplatch.cli.exits import Exit
 from looplatch.cli.output import spare, write
 from looplatch.cli.screen import Screen, Style
 from looplatch.diagrams.viewer import live_page, page
+from looplatch.proving.tables import judge_of
+from looplatch.proving.verification import verify
 from looplatch.serving import Site, serve
 from looplatch.states.errors import UsageError
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
-from looplatch.tables import judge_of
-from looplatch.verification import verify
 
 _LOGS: Final = (".jsonl", *SQLITE_SUFFIXES)
 _OURS: Final = b'<meta name="generator" content="looplatch">'

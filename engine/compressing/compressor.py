@@ -10,7 +10,6 @@ from looplatch.compressing.rewriting import rewrite
 from looplatch.compressing.summary import NoSummary
 from looplatch.compressing.summary_writer import KnownSummary, SummaryWriter
 from looplatch.messages import SystemMessage
-from looplatch.next_request import NextRequest
 from looplatch.recovery.compression.collapse import Span, Staged, drain, moved, next_span
 from looplatch.recovery.compression.compact import may_compact
 from looplatch.recovery.compression.edits import LEAST_SAVING, Edit, first_changed, is_worth_it, saving
@@ -33,6 +32,7 @@ from looplatch.recovery.estimate import BYTES_PER_TOKEN, Estimate
 from looplatch.recovery.strategies.max_output_tokens_escalate import escalated_limit
 from looplatch.recovery.strategies.request_retry import backoff_ms
 from looplatch.recovery.weights import Message, weigh_all, weigh_text
+from looplatch.requests.next_request import NextRequest
 from looplatch.states import events as on
 from looplatch.states.context import TOTALS, Context
 from looplatch.states.event import Event

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from looplatch.encoding import encode
-from looplatch.history import History, Joining, Rewrite
 from looplatch.journal import Journal
-from looplatch.kept import Kept
 from looplatch.recovery.compression.edits import Edit, in_order
 from looplatch.recovery.compression.revising import edit_problems
 from looplatch.recovery.weights import Message
+from looplatch.requests.history import History, Joining, Rewrite
+from looplatch.requests.kept import Kept
 from looplatch.states.errors import LooplatchError
 from looplatch.workplace import Workplace
 

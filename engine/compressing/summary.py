@@ -12,7 +12,7 @@ from looplatch.model.spending import spending
 from looplatch.ports import ModelRequest
 from looplatch.recovery.failure import Failure, ModelCallFailed
 from looplatch.recovery.weights import Message
-from looplatch.request import RequestParts
+from looplatch.requests.request import RequestParts
 from looplatch.states.level import Level
 from looplatch.states.record import Record
 from looplatch.workplace import Workplace

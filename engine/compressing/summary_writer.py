@@ -7,13 +7,13 @@ import attrs
 
 from looplatch.compressing.gauge import Gauge
 from looplatch.compressing.summary import Compaction, NoSummary, Summary, request_compaction, write_summary
-from looplatch.next_request import NextRequest
 from looplatch.recovery.compression.collapse import Span, summary_request
 from looplatch.recovery.compression.compact import compact, compact_signed, compacted_messages, compaction_request
 from looplatch.recovery.compression.edits import Edit
 from looplatch.recovery.failure import trouble_of
 from looplatch.recovery.weights import Message
 from looplatch.recovery.windows import model_size
+from looplatch.requests.next_request import NextRequest
 from looplatch.states import events as on
 from looplatch.states.context import TOTALS, Context
 from looplatch.states.event import Event

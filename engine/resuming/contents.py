@@ -5,11 +5,11 @@ from typing import Any, cast
 
 from looplatch.audit import PayloadSource
 from looplatch.encoding import decode, encode
-from looplatch.history import History, Joining
-from looplatch.kept import Kept
 from looplatch.recovery.resume.errors import CannotResume
 from looplatch.recovery.resume.lost import ContentRemoved, Lost
 from looplatch.recovery.resume.past import Entry, Part, Skeleton
+from looplatch.requests.history import History, Joining
+from looplatch.requests.kept import Kept
 from looplatch.states.record import commitment
 
 

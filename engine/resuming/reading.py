@@ -9,7 +9,6 @@ import attrs
 
 from looplatch.agents.changes import changes_inside
 from looplatch.agents.heads import check_heads
-from looplatch.approvals import Approval, Approvals, new_approvals
 from looplatch.audit import AuditLog, Log, MemoryLog, PayloadSource, mirror_to
 from looplatch.audit.places import place_of, prefix_at
 from looplatch.audit.prefix import Prefix, prefix_of
@@ -20,7 +19,9 @@ from looplatch.encoding import encode
 from looplatch.hooks import Allow, Deny
 from looplatch.journal import Journal
 from looplatch.opening import compared, reads_of, versions
+from looplatch.permission.approvals import Approval, Approvals, new_approvals
 from looplatch.plan import Plan
+from looplatch.proving.tables import known_table
 from looplatch.recovery.resume.errors import CannotResume, LoopChanged, ToolMissing
 from looplatch.recovery.resume.fold import snapshot_of
 from looplatch.recovery.resume.lost import Lost
@@ -31,7 +32,6 @@ from looplatch.recovery.waiting import waiting
 from looplatch.resuming.contents import Contents
 from looplatch.resuming.restoring import Restoring, at_hand, unanswered
 from looplatch.states.verify.log import verify_lines
-from looplatch.tables import known_table
 from looplatch.workplace import Pauses
 
 

@@ -10,14 +10,14 @@ from typing import Any
 import attrs
 
 from looplatch.agents.parentage import Earlier
-from looplatch.answer import Answer
+from looplatch.answering.answer import Answer
+from looplatch.answering.calls import PastCall
 from looplatch.blocks import ToolUseBlock
-from looplatch.calls import PastCall
 from looplatch.hooks import Allow, Ask, Deny
 from looplatch.model import FinishedBlock, ParsedCall
 from looplatch.model.inputs import parse_input
 from looplatch.model.spending import Held
-from looplatch.permission import Verdict, ruled
+from looplatch.permission.permission import Verdict, ruled
 from looplatch.ports import ModelRequest
 from looplatch.recovery.failure import Failure
 from looplatch.recovery.resume.past import PastAnswer, PastApproval, PastHook, PastTool, Skeleton

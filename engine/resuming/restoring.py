@@ -11,10 +11,9 @@ from looplatch.compressing.compressor import PastCompression
 from looplatch.compressing.summary import Compaction, Summary
 from looplatch.compressing.summary_writer import KnownSummary
 from looplatch.driver import Driver
-from looplatch.history import Joining, Rewrite
 from looplatch.hooks import Block, Halt, Pass
+from looplatch.hooks.stop_hooks import Said
 from looplatch.journal import Journal
-from looplatch.kept import Kept
 from looplatch.opening import announced
 from looplatch.outbox import Outbox
 from looplatch.performer import Past
@@ -24,6 +23,8 @@ from looplatch.recovery.estimate import Estimate
 from looplatch.recovery.resume.errors import CannotResume
 from looplatch.recovery.resume.past import Entry, PastAnswer, PastApproval, PastHook, Skeleton
 from looplatch.recovery.resume.snapshot import Snapshot
+from looplatch.requests.history import Joining, Rewrite
+from looplatch.requests.kept import Kept
 from looplatch.resuming.contents import Contents
 from looplatch.resuming.restored import RestoredAnswer
 from looplatch.states.event import Event
@@ -31,7 +32,6 @@ from looplatch.states.events import ApprovalGiven, RunResumed
 from looplatch.states.level import Level
 from looplatch.states.secrets import is_marked
 from looplatch.states.state import FINAL, State
-from looplatch.stop_hooks import Said
 from looplatch.workplace import Pauses, Workplace
 
 STOPPED: Final = "Your answer was interrupted before it was whole. Go on with the task from there."

@@ -18,8 +18,8 @@ import attrs
 
 from looplatch.audit.payloads import payloads_of
 from looplatch.audit.places import place_of
+from looplatch.proving.verification import verify
 from looplatch.serving.tail import Replaced, awaited, tail_of
-from looplatch.verification import verify
 
 MOST: Final = 4 << 20  # bytes of payloads in one answer, but for the first
 _AT_ONCE: Final = 64  # payloads that one request may ask for

@@ -10,12 +10,12 @@ from looplatch.analysis.comparison import shown
 from looplatch.analysis.steps import unlike
 from looplatch.audit import Log, read
 from looplatch.paths import path_of
-from looplatch.replaying import replay
+from looplatch.proving.replaying import replay
+from looplatch.proving.verification import verify
 from looplatch.states.errors import UsageError
 from looplatch.states.given import check_switch
 from looplatch.states.record import Record
 from looplatch.states.verify.findings import Status
-from looplatch.verification import verify
 
 __all__ = ["assert_matches", "assert_valid", "check_log", "comparable"]
 

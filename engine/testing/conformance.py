@@ -11,7 +11,8 @@ from looplatch.audit import AuditLog, BadRecord, KeepsMany, Log, LogClosed, LogE
 from looplatch.encoding import encode
 from looplatch.hooks import Allow
 from looplatch.loop import Loop
-from looplatch.rules import Rule
+from looplatch.permission.rules import Rule
+from looplatch.proving.verification import verify
 from looplatch.states.reasons import Terminal
 from looplatch.states.record import Kind, commitment
 from looplatch.states.state import State
@@ -20,7 +21,6 @@ from looplatch.testing.api import ScriptedAPI
 from looplatch.testing.blocks import tool_use
 from looplatch.testing.clock import FakeClock
 from looplatch.tools import Tool, ToolContext
-from looplatch.verification import verify
 
 _ZEROS = "0" * 64
 _MODEL = "claude-sonnet-4-5"

@@ -19,9 +19,7 @@ from looplatch.compressing.compressor import Compressor, PastCompression
 from looplatch.compressing.gauge import Gauge
 from looplatch.compressing.summary import Summary
 from looplatch.compressing.summary_writer import KnownSummary
-from looplatch.history import History
 from looplatch.journal import Journal
-from looplatch.next_request import NextRequest
 from looplatch.outbox import Outbox
 from looplatch.plan import Plan
 from looplatch.recovery.compression.collapse import Staged, drain, next_span
@@ -32,6 +30,8 @@ from looplatch.recovery.compression.revising import edit_problems
 from looplatch.recovery.compression.snip import snip
 from looplatch.recovery.validity import history_problems
 from looplatch.recovery.weights import Message, weigh_all
+from looplatch.requests.history import History
+from looplatch.requests.next_request import NextRequest
 from looplatch.states.context import TOTALS, Context
 from looplatch.states.events import HistoryCompressed, SummaryDue
 from looplatch.states.level import Level

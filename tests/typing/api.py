@@ -16,11 +16,11 @@ from looplatch.export.live import Spans
 from looplatch.hooks import StopContext
 from looplatch.messages import Message
 from looplatch.playback import Playback, PlaybackDifference
+from looplatch.proving.verification import verify
 from looplatch.states.reasons import Terminal
 from looplatch.states.record import Record
 from looplatch.states.verify.findings import Report, Violation
 from looplatch.testing import FakeClock
-from looplatch.verification import verify
 
 
 @looplatch.tool

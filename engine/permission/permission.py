@@ -8,9 +8,10 @@ from typing import Any, cast
 import attrs
 
 from looplatch.encoding import decode, encode
-from looplatch.hooking import begun
-from looplatch.hooks import Allow, Ask, Deny, ToolCallContext, hook_name
-from looplatch.rules import Rule, decided
+from looplatch.hooks import Allow, Ask, Deny, ToolCallContext
+from looplatch.hooks.calling import begun
+from looplatch.hooks.points import hook_name
+from looplatch.permission.rules import Rule, decided
 from looplatch.states.errors import HookMisbehaved
 from looplatch.states.record import Record
 from looplatch.tools import Call

@@ -5,8 +5,9 @@ from typing import Any, cast
 
 import attrs
 
-from looplatch.hooking import call_hook
-from looplatch.hooks import Block, Halt, Pass, StopContext, StopHook, hook_name
+from looplatch.hooks import Block, Halt, Pass, StopContext, StopHook
+from looplatch.hooks.calling import call_hook
+from looplatch.hooks.points import hook_name
 from looplatch.states import events as on
 from looplatch.states.context import Context
 from looplatch.states.errors import HookMisbehaved

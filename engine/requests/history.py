@@ -9,12 +9,12 @@ import orjson
 
 from looplatch.blocks import blocks_of
 from looplatch.encoding import decode, encode
-from looplatch.kept import Kept
 from looplatch.names import LONGEST
 from looplatch.recovery.closing import open_server_calls
 from looplatch.recovery.naming import CALL_ID, TOOL_NAME
 from looplatch.recovery.weights import BYTES_PER_TOKEN
-from looplatch.request import marks_in
+from looplatch.requests.kept import Kept
+from looplatch.requests.request import marks_in
 from looplatch.states.record import ZEROS, digest
 
 # What a picture or a document weighs for the estimate of tokens: its base64 text says nothing of that.

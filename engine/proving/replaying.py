@@ -8,6 +8,7 @@ import attrs
 
 from looplatch.audit import Log, LogDamaged, read
 from looplatch.machine import Cursor, Machine
+from looplatch.proving.tables import table_named
 from looplatch.states.context import Context
 from looplatch.states.errors import RefusedEvent, UsageError
 from looplatch.states.event import Event
@@ -15,7 +16,6 @@ from looplatch.states.events import EVENTS
 from looplatch.states.limits import Limits
 from looplatch.states.record import MAX_INT, Kind, Record
 from looplatch.states.transition import Table, check_is_table
-from looplatch.tables import table_named
 
 _EVENTS: Final = {event.__name__: event for event in EVENTS}
 

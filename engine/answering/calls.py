@@ -5,12 +5,12 @@ from collections.abc import Mapping
 import attrs
 
 from looplatch.agents.parentage import Earlier
+from looplatch.answering.carrying import Carrier
 from looplatch.blocks import ToolUseBlock
-from looplatch.carrying import Carrier
 from looplatch.encoding import copied
-from looplatch.kept import Kept
 from looplatch.messages import ToolMessage, ToolPhase
 from looplatch.recovery.waiting import waiting
+from looplatch.requests.kept import Kept
 from looplatch.tools import Call, Outcome
 from looplatch.tools.scheduler import Scheduler
 from looplatch.workplace import Workplace

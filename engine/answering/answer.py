@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from looplatch.beside import WOKEN, Beside
+from looplatch.answering.beside import WOKEN, Beside
+from looplatch.answering.calls import Calls
+from looplatch.answering.model_record import told_of_answer, told_of_cut, told_of_failure
 from looplatch.blocks import read_block
-from looplatch.calls import Calls
 from looplatch.encoding import decode, escapes_half_a_pair
-from looplatch.kept import Kept
 from looplatch.messages import AssistantMessage
 from looplatch.model import Assembly, FinishedBlock
 from looplatch.model.spending import Held, held, spending
@@ -15,12 +15,12 @@ from looplatch.ports import ModelRequest, ModelStream
 from looplatch.recovery.closing import SERVER_CALLS
 from looplatch.recovery.failure import Failure, ModelCallFailed, stream_cut, trouble_of
 from looplatch.recovery.sealing import sealed_prefix, spoken_text, stopped_answer, trimmed, whole_answer
+from looplatch.requests.kept import Kept
 from looplatch.states.event import Event
 from looplatch.states.events import ModelFailed, ModelResponded, TurnPaused
 from looplatch.states.record import Record
 from looplatch.states.table import DECISIONS
 from looplatch.states.trouble import TroubleKind
-from looplatch.told import told_of_answer, told_of_cut, told_of_failure
 from looplatch.tools import Call
 from looplatch.workplace import Workplace
 

@@ -7,13 +7,14 @@ from typing import Final
 
 from looplatch.audit import AuditError
 from looplatch.encoding import encode
-from looplatch.hooking import begun, context_of
-from looplatch.hooks import AfterTools, ToolsContext, hook_name
+from looplatch.hooks import AfterTools, ToolsContext
+from looplatch.hooks.calling import begun, context_of
+from looplatch.hooks.points import hook_name
 from looplatch.messages import SystemMessage
 from looplatch.model import Assembly
 from looplatch.model.reading import read_answer, text_of
 from looplatch.model.spending import spending
-from looplatch.request import RequestParts
+from looplatch.requests.request import RequestParts
 from looplatch.states.context import TOTALS
 from looplatch.states.errors import HookMisbehaved
 from looplatch.states.record import Record

@@ -8,7 +8,7 @@ from looplatch.recovery.compression.server_edits import BETA as CONTEXT_BETA
 from looplatch.recovery.compression.server_edits import context_management
 from looplatch.recovery.failure import Failure
 from looplatch.recovery.strategies.max_output_tokens_escalate import trouble_of_request
-from looplatch.request import COMPACTION_BETA
+from looplatch.requests.request import COMPACTION_BETA
 from looplatch.states.context import Context
 from looplatch.states.trouble import TroubleKind
 from looplatch.workplace import Workplace

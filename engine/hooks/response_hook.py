@@ -1,8 +1,9 @@
 """The hook that is shown each whole answer."""
 
-from looplatch.answer import Answer
-from looplatch.hooking import call_hook
-from looplatch.hooks import ResponseContext, hook_name
+from looplatch.answering.answer import Answer
+from looplatch.hooks import ResponseContext
+from looplatch.hooks.calling import call_hook
+from looplatch.hooks.points import hook_name
 from looplatch.states.context import Context
 from looplatch.workplace import Workplace
 

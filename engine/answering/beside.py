@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from typing import Any, Final
 
-from looplatch.calls import Calls
+from looplatch.answering.calls import Calls
 from looplatch.outbox import Outbox
 from looplatch.ports import ModelStream
 

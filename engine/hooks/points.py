@@ -171,9 +171,9 @@ class Hooks:
     before_tool: asked before each call that could run; a rule may be stricter. Where a rule asks someone, that decides
         on the call as the model made it: an input that the hook would put in its place is not used.
     after_tool: shown each call that ran, but for those that the end of the run interrupts.
-    after_tools: asked for a note of what the tools of a turn did, beside the next model call (see `looplatch.notes`).
-        The note is handed out as a SystemMessage of the subtype `tool_note`. One that raises, or is still at it when
-        the run ends, leaves no note.
+    after_tools: asked for a note of what the tools of a turn did, beside the next model call
+        (see `looplatch.hooks.notes`). The note is handed out as a SystemMessage of the subtype `tool_note`. One that
+        raises, or is still at it when the run ends, leaves no note.
     after_response: shown each whole answer, before anything follows from it; it can change nothing.
     stop: asked in order when the model is done; the first that does not pass decides.
     on_transition: shown the record of each move after it is written; it can change nothing.

@@ -15,7 +15,8 @@ from looplatch.audit.protocol import AuditLog, check_is_log
 from looplatch.audit.reader import parsed_run
 from looplatch.audit.segments import SegmentPayloads
 from looplatch.audit.signing import public_key
-from looplatch.expecting import Checkpoint, Watch, with_violation
+from looplatch.proving.checkpoints import Checkpoint, Watch, with_violation
+from looplatch.proving.tables import known_table
 from looplatch.states.errors import LooplatchError, UsageError
 from looplatch.states.given import check_kind
 from looplatch.states.secrets import Secrets
@@ -25,7 +26,6 @@ from looplatch.states.verify.children import Lines, ParentLines
 from looplatch.states.verify.findings import Report
 from looplatch.states.verify.log import verify_lines
 from looplatch.states.verify.signatures import PublicKey
-from looplatch.tables import known_table
 
 Key = str | os.PathLike[str] | PublicKey
 NONE: Final[Mapping[str, AuditLog]] = {}

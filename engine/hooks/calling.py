@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from looplatch.hooks import ToolOutcomeContext, hook_name
+from looplatch.hooks import ToolOutcomeContext
+from looplatch.hooks.points import hook_name
 from looplatch.ports import Clock
 from looplatch.states.errors import HookCancelled, HookMisbehaved
 from looplatch.states.record import Record

@@ -8,12 +8,12 @@ import attrs
 
 from looplatch.agents.parentage import FIRST_TIME, PARENTAGE, Earlier, Parentage
 from looplatch.blocks import ToolUseBlock
-from looplatch.hooking import HookLeft, call_hook, context_of
-from looplatch.hooks import hook_name
-from looplatch.kept import Kept
+from looplatch.hooks.calling import HookLeft, call_hook, context_of
+from looplatch.hooks.points import hook_name
 from looplatch.messages import ToolMessage, ToolPhase
-from looplatch.permission import Permission
+from looplatch.permission.permission import Permission
 from looplatch.recovery.resume.past import SUSPENDED
+from looplatch.requests.kept import Kept
 from looplatch.tools import AbortSignal, Call, Outcome
 from looplatch.tools.calls import Asked
 from looplatch.tools.entry import CallBroken

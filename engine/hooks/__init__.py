@@ -1,0 +1,43 @@
+"""Hooks: the caller's own code at the points where a run asks it."""
+
+from looplatch.hooks.points import (
+    AfterTool,
+    AfterTools,
+    Allow,
+    Ask,
+    AskModel,
+    BeforeTool,
+    Block,
+    Deny,
+    Halt,
+    Hooks,
+    Pass,
+    ResponseContext,
+    ResponseHook,
+    StopContext,
+    StopHook,
+    ToolCallContext,
+    ToolOutcomeContext,
+    ToolsContext,
+)
+
+__all__ = [
+    "AfterTool",
+    "AfterTools",
+    "Allow",
+    "Ask",
+    "AskModel",
+    "BeforeTool",
+    "Block",
+    "Deny",
+    "Halt",
+    "Hooks",
+    "Pass",
+    "ResponseContext",
+    "ResponseHook",
+    "StopContext",
+    "StopHook",
+    "ToolCallContext",
+    "ToolOutcomeContext",
+    "ToolsContext",
+]

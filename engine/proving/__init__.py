@@ -1,0 +1,1 @@
+"""Proving: a log is found, judged and walked again."""

@@ -1,0 +1,1 @@
+"""Requests: the history of a run as the bytes that are sent, and what goes around it."""
