@@ -99,7 +99,7 @@ def course_of(source: object) -> Course:
     return _Reader(records).course()
 
 
-def told(record: Fields, name: str) -> str:
+def text_in(record: Fields, name: str) -> str:
     """The field `name` as text that can be shown; empty where there is none."""
     value: object = record.get(name)
     return shown(str(value), NAME) if isinstance(value, str | int) else ""
@@ -130,7 +130,7 @@ class _Reader:
             self._end(begin, None, since, whole, turn)
         self._enter("", whole)
         return Course(
-            run=next((told(record, "run") for record in self._records), ""),
+            run=next((text_in(record, "run") for record in self._records), ""),
             spans=tuple(sorted(self._spans, key=lambda span: (span.start, span.end))),
             moments=tuple(self._moments),
             whole=whole,
@@ -143,24 +143,24 @@ class _Reader:
             case None | Kind.TRANSITION:
                 self._move(record, now)
             case Kind.EFFECT_BEGIN:
-                self._begun[told(record, "seq")] = (record, now, self._turn)
-            case Kind.EFFECT_END if told(record, "effect") in self._begun:
-                begin, since, turn = self._begun.pop(told(record, "effect"))
+                self._begun[text_in(record, "seq")] = (record, now, self._turn)
+            case Kind.EFFECT_END if text_in(record, "effect") in self._begun:
+                begin, since, turn = self._begun.pop(text_in(record, "effect"))
                 self._end(begin, record, since, now, turn)
             case Kind.RESUMED:
-                self._sign(Sign.TAKEN_OVER, now, f"taken over{away(self._written, told(record, 'ts'))}")
+                self._sign(Sign.TAKEN_OVER, now, f"taken over{away(self._written, text_in(record, 'ts'))}")
                 for begin, since, turn in self._begun.values():
                     self._end(begin, None, since, now, turn)
                 self._begun.clear()
             case Kind.REJECTED:
-                self._sign(Sign.REFUSED, now, f"{told(record, 'event')} was refused")
+                self._sign(Sign.REFUSED, now, f"{text_in(record, 'event')} was refused")
             case _:
                 pass
-        self._written = told(record, "ts")
+        self._written = text_in(record, "ts")
 
     def _move(self, record: Fields, now: int) -> None:
-        event, reason = told(record, "event"), told(record, "reason")
-        why = told(record, "strategy") or reason or told(record, "terminal")
+        event, reason = text_in(record, "event"), text_in(record, "reason")
+        why = text_in(record, "strategy") or reason or text_in(record, "terminal")
         if reason == "next_turn":
             self._turn += 1
             self._sign(Sign.TURN, now, f"turn {self._turn}")
@@ -171,9 +171,9 @@ class _Reader:
         elif event in ("HistoryCompressed", "HistorySummarised"):
             self._sign(Sign.SHORTER, now, event)
         if record.get("target") != record.get("source"):
-            self._enter(told(record, "target"), now)
+            self._enter(text_in(record, "target"), now)
         if record.get("terminal") is not None:
-            self._terminal = told(record, "terminal")
+            self._terminal = text_in(record, "terminal")
             self._sign(Sign.END, now, self._terminal)
 
     def _enter(self, state: str, now: int) -> None:
@@ -197,27 +197,32 @@ class _Reader:
 
 
 def _span(begin: Fields, end: Fields | None, start: int, now: int, turn: int) -> Span:
-    role = ROLES.get(told(begin, "class"), Role.HOOK)
-    if role is Role.WRITE and told(begin, "access") == "read":
+    role = ROLES.get(text_in(begin, "class"), Role.HOOK)
+    if role is Role.WRITE and text_in(begin, "access") == "read":
         role = Role.READ
-    outcome = "its end was not recorded" if end is None else told(end, "outcome")
+    outcome = "its end was not recorded" if end is None else text_in(end, "outcome")
     match role:
         case Role.MODEL:
             name = f"turn {turn}"
-            parts = [name, told(begin, "model"), told(end, "stop_reason") if end is not None else "", outcome]
+            parts = [
+                name,
+                text_in(begin, "model"),
+                text_in(end, "stop_reason") if end is not None else "",
+                outcome,
+            ]
             parts += list(_usage(end)) if end is not None else []
         case Role.READ | Role.WRITE:
-            name = told(begin, "name")
-            parts = [name, told(begin, "tool_use_id"), told(begin, "access"), outcome]
+            name = text_in(begin, "name")
+            parts = [name, text_in(begin, "tool_use_id"), text_in(begin, "access"), outcome]
         case Role.SLEEP:
             name = "back-off"
-            parts = [name, f"{told(begin, 'delay_ms')} ms", outcome]
+            parts = [name, f"{text_in(begin, 'delay_ms')} ms", outcome]
         case Role.SUMMARY:
             name = "summary"
-            parts = [name, told(begin, "level"), told(begin, "model"), outcome]
+            parts = [name, text_in(begin, "level"), text_in(begin, "model"), outcome]
         case _:
-            name = told(begin, "name") or told(begin, "class")
-            parts = [told(begin, "class"), told(begin, "point"), told(begin, "name"), outcome]
+            name = text_in(begin, "name") or text_in(begin, "class")
+            parts = [text_in(begin, "class"), text_in(begin, "point"), text_in(begin, "name"), outcome]
     return Span(
         role=role,
         name=name,

@@ -29,16 +29,16 @@ class Elapsed:
 
     def at(self, record: Fields) -> int:
         """The time of `record`; it never falls, whatever the records say."""
-        told: object = record.get("mono_ns")
+        stamp: object = record.get("mono_ns")
         epoch: object = record.get("epoch")
-        if not isinstance(told, int) or isinstance(told, bool):
+        if not isinstance(stamp, int) or isinstance(stamp, bool):
             return self.now
         if isinstance(epoch, int) and epoch != self._epoch:
             self._epoch, self._last = epoch, 0
             self.away += 1
         self.timed = True
-        self.now += max(told - self._last, 0)
-        self._last = max(told, self._last)
+        self.now += max(stamp - self._last, 0)
+        self._last = max(stamp, self._last)
         return self.now
 
 

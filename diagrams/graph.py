@@ -52,7 +52,7 @@ class Line:
         """The event, with the guard's name where there is a choice, and how often and how long it was walked."""
         name = shown(self.row.guard.name, NAME)
         guard = "" if name == "always" else f" [{name}]"
-        return f"{self.row.event.__name__}{guard}{self.mark.told}"
+        return f"{self.row.event.__name__}{guard}{self.mark.suffix}"
 
     @property
     def commands(self) -> str:
@@ -99,7 +99,7 @@ class Node:
     @property
     def head(self) -> str:
         """The title, with how often the state was entered."""
-        return self.title if self.kind is NodeKind.SHARED else f"{self.title}{self.mark.told}"
+        return self.title if self.kind is NodeKind.SHARED else f"{self.title}{self.mark.suffix}"
 
 
 @attrs.frozen(kw_only=True)
@@ -147,7 +147,7 @@ class Graph:
         """The moves that stay in a node, as one line."""
         moves = "1 move stays" if len(node.stays) == 1 else f"{len(node.stays)} moves stay"
         mark = Mark.sum(line.mark for line in node.stays)
-        return f"{moves}{mark.told}", mark.tone
+        return f"{moves}{mark.suffix}", mark.tone
 
     def way(self) -> "Graph":
         """Only what was walked: the states that were entered, and the rows that led there."""

@@ -46,13 +46,13 @@ class Port:
 
     @property
     def height(self) -> float:
-        """The room that the port takes on its side."""
+        """The height that the port takes on its side."""
         below = self.edge is not None and self.edge.outcome and self.lane.way is Way.LEFT
         return self.line + (21 if below else 8)
 
 
 @attrs.frozen(kw_only=True)
-class Plan:
+class LanePlan:
     """The column of nodes and the lanes beside it, from the inner to the outer one."""
 
     column: tuple[Node, ...]
@@ -62,7 +62,7 @@ class Plan:
     ports: dict[tuple[str, Way], tuple[Port, ...]]
 
 
-def plan_of(graph: Graph) -> Plan:
+def plan_of(graph: Graph) -> LanePlan:
     """Choose a way for every edge, and the order of lanes and ports in which the fewest lines cross."""
     column = (*graph.of_kind(NodeKind.STATE), *graph.of_kind(NodeKind.SHARED))
     place = {node.name: index for index, node in enumerate((*column, *graph.of_kind(NodeKind.FINAL)))}
@@ -84,7 +84,7 @@ def plan_of(graph: Graph) -> Plan:
             *(Port(lane=n) for n in right if n.target == node.name),
             *(Port(lane=n, edge=e) for n in reversed(right) for e in leaving if _lane(e, ways[e]) == n),
         )
-    return Plan(column=column, ways=ways, left=left, right=right, ports=ports)
+    return LanePlan(column=column, ways=ways, left=left, right=right, ports=ports)
 
 
 def _lane(edge: Edge, way: Way) -> Lane:

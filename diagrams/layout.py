@@ -1,7 +1,7 @@
 """Where everything stands on the page: the column of states, the lanes beside it, the final states at the foot."""
 
 from looplatch.diagrams.graph import Edge, Graph, Line, Node, NodeKind
-from looplatch.diagrams.lanes import Lane, Plan, Port, Way, plan_of
+from looplatch.diagrams.lanes import Lane, LanePlan, Port, Way, plan_of
 from looplatch.diagrams.overlay import Mark, Tone
 from looplatch.diagrams.palette import FLOW, PALE, REASONS, colour_of, ink_of
 from looplatch.diagrams.sheet import LEADING, SMALL, TITLE, Card, Label, Point, Route, Sheet, width_of
@@ -23,7 +23,7 @@ def sheet_of(graph: Graph) -> Sheet:
 class _Layout:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.plan: Plan = plan_of(graph)
+        self.plan: LanePlan = plan_of(graph)
         self.labels: list[Label] = []
         self.routes: list[Route] = []
         self.cards: dict[str, Card] = {}

@@ -65,7 +65,7 @@ class Mark:
                 return Tone.BOTH
 
     @property
-    def told(self) -> str:
+    def suffix(self) -> str:
         """What stands behind the label, with a space before it; empty where no run came there."""
         if not any(self.counts):
             return ""

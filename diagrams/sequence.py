@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import attrs
 
-from looplatch.diagrams.course import away, told
+from looplatch.diagrams.course import away, text_in
 from looplatch.diagrams.elapsed import Elapsed, Fields, spent
 from looplatch.diagrams.walk import records_of
 from looplatch.states.record import Kind
@@ -84,40 +84,40 @@ class _Reader:
                     yield from self._move(record)
                 case Kind.EFFECT_BEGIN:
                     yield from self._begin(record, number, now)
-                case Kind.EFFECT_END if told(record, "effect") in self._begun:
+                case Kind.EFFECT_END if text_in(record, "effect") in self._begun:
                     yield from self._end(record, now, elapsed.timed)
                 case Kind.RESUMED:
                     self._begun.clear()
-                    yield _note(f"taken over{away(self._written, told(record, 'ts'))}")
+                    yield _note(f"taken over{away(self._written, text_in(record, 'ts'))}")
                 case Kind.REJECTED:
-                    yield _note(f"{told(record, 'event')} was refused")
+                    yield _note(f"{text_in(record, 'event')} was refused")
                 case _:
                     pass
-            self._written = told(record, "ts")
+            self._written = text_in(record, "ts")
 
     def _move(self, record: Fields) -> Iterator[Step]:
-        event, reason = told(record, "event"), told(record, "reason")
+        event, reason = text_in(record, "event"), text_in(record, "reason")
         if event in _ASKED:
             yield _step(Style.CALL, CONSUMER, LOOP, _ASKED[event])
         if reason == "next_turn":
             self._turn += 1
             yield _note(f"turn {self._turn}")
         elif reason:
-            yield _note(told(record, "strategy") or reason)
+            yield _note(text_in(record, "strategy") or reason)
         elif event in ("HistoryCompressed", "HistorySummarised", "ModelFailed"):
             yield _note(event)
         elif event == "ApprovalAwaited":
             yield _step(Style.ANSWER, LOOP, CONSUMER, "approval awaited")
         if record.get("terminal") is not None:
-            yield _step(Style.ANSWER, LOOP, CONSUMER, f"{told(record, 'target')}, {told(record, 'terminal')}")
+            yield _step(Style.ANSWER, LOOP, CONSUMER, f"{text_in(record, 'target')}, {text_in(record, 'terminal')}")
 
     def _begin(self, record: Fields, number: int, now: int) -> Iterator[Step]:
-        class_ = told(record, "class")
+        class_ = text_in(record, "class")
         if class_ == "sleep":
-            yield _note(f"back-off, {told(record, 'delay_ms')} ms")
+            yield _note(f"back-off, {text_in(record, 'delay_ms')} ms")
             return
         if class_ == "tool":
-            party, text = self._tool(told(record, "name")), told(record, "tool_use_id")
+            party, text = self._tool(text_in(record, "name")), text_in(record, "tool_use_id")
         elif class_ in _CALLS:
             party, text = MODEL, f"turn {self._turn}" if class_ == "model" else class_
             sent: object = record.get("sent")
@@ -125,14 +125,17 @@ class _Reader:
             if isinstance(count, int):
                 text += f", {count:,} {'message' if count == 1 else 'messages'}"
         else:
-            party, text = HOOKS, " ".join(part for part in (told(record, "point"), told(record, "name")) if part)
-        self._begun[told(record, "seq")] = (party, now, number)
+            party, text = (
+                HOOKS,
+                " ".join(part for part in (text_in(record, "point"), text_in(record, "name")) if part),
+            )
+        self._begun[text_in(record, "seq")] = (party, now, number)
         yield _step(Style.CALL, LOOP, party, text or class_, number)
 
     def _end(self, record: Fields, now: int, timed: bool) -> Iterator[Step]:
-        party, since, begin = self._begun.pop(told(record, "effect"))
-        outcome = told(record, "outcome")
-        said = told(record, "stop_reason") if outcome == "ok" else ""
+        party, since, begin = self._begun.pop(text_in(record, "effect"))
+        outcome = text_in(record, "outcome")
+        said = text_in(record, "stop_reason") if outcome == "ok" else ""
         text = f"{said or outcome or 'ended'}, {spent(now - since)}" if timed else said or outcome or "ended"
         bad = record.get("is_error") is True or (party == MODEL and outcome != "ok")
         style = Style.FAILURE if bad else Style.ANSWER

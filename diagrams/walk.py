@@ -149,8 +149,8 @@ class _Rows:
     def of(self, record: Fields) -> int | None:
         """The row's place in the table; None where it has no such row."""
         held = frozenset(name for name, verdict in record.get("guards") or () if verdict)
-        told = tuple(record.get(name) for name in ("source", "event", "target", "reason", "strategy", "terminal"))
-        key = (*told, held)
+        names = tuple(record.get(name) for name in ("source", "event", "target", "reason", "strategy", "terminal"))
+        key = (*names, held)
         if key not in self._found:
             self._found[key] = self._look_up(record, held)
         return self._found[key]

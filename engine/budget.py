@@ -1,4 +1,4 @@
-"""The budget of a run: what it has spent, told by events or not yet, and what is left of its limits."""
+"""The budget of a run: what it has spent, reported by events or not yet, and what is left of its limits."""
 
 from collections.abc import Mapping
 
@@ -36,16 +36,16 @@ class Budget:
         self.deadline_ns: int | None = None
         self.withdrawn = False
         self._clock = clock
-        self._untold = dict.fromkeys(TOTALS, 0)  # what no event has told of yet
+        self._unreported = dict.fromkeys(TOTALS, 0)  # what no event has reported yet
         self._running: dict[object, Mapping[str, int]] = {}  # what sub-agents have spent that have not ended
 
-    def restore(self, untold: Mapping[str, int]) -> None:
-        """Know what an earlier process has spent that no event has told of."""
-        self._untold = dict(untold)
+    def restore(self, unreported: Mapping[str, int]) -> None:
+        """Know what an earlier process has spent that no event has reported."""
+        self._unreported = dict(unreported)
 
     def add(self, spent: Mapping[str, int]) -> None:
-        """Something was spent beside the run's own calls, and is on record; the next event that can tells of it."""
-        self._untold = {name: self._untold[name] + spent[name] for name in TOTALS}
+        """Something was spent beside the run's own calls, and is on record; the next event that can reports it."""
+        self._unreported = {name: self._unreported[name] + spent[name] for name in TOTALS}
 
     def follow(self, who: object, spent: Mapping[str, int] | None) -> None:
         """What a sub-agent has spent so far; None: it has ended."""
@@ -54,17 +54,17 @@ class Budget:
         else:
             self._running[who] = spent
 
-    def told(self, event: Event) -> Event:
-        """An event that tells of tokens, with those that were spent beside the run since the last one."""
-        if not isinstance(event, Spending) or not any(self._untold.values()):
+    def report(self, event: Event) -> Event:
+        """An event that reports tokens, with those added that were spent beside the run since the last one."""
+        if not isinstance(event, Spending) or not any(self._unreported.values()):
             return event
-        untold, self._untold = self._untold, dict.fromkeys(TOTALS, 0)
-        return attrs.evolve(event, **{name: getattr(event, name) + untold[name] for name in TOTALS})
+        unreported, self._unreported = self._unreported, dict.fromkeys(TOTALS, 0)
+        return attrs.evolve(event, **{name: getattr(event, name) + unreported[name] for name in TOTALS})
 
     @property
     def totals(self) -> dict[str, int]:
         """All that the run has spent and that is on record."""
-        return {name: getattr(self.context, name) + self._untold[name] for name in TOTALS}
+        return {name: getattr(self.context, name) + self._unreported[name] for name in TOTALS}
 
     @property
     def is_spent(self) -> bool:

@@ -87,7 +87,7 @@ class Driver:
 
     def send(self, event: Event) -> None:
         """Move by `event`: its record is written, and its commands wait. A refused event is recorded, and raised."""
-        event = self.at.budget.told(event)
+        event = self.at.budget.report(event)
         try:
             move = MACHINE.send(self._cursor, event)
         except RefusedEvent as refused:

@@ -134,7 +134,7 @@ class Journal:
                 clean += few
         return made + log.keep_all(clean)
 
-    def told(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def with_redacted(self, fields: dict[str, Any]) -> dict[str, Any]:
         """The fields of a record, and what was taken out of contents since the last one."""
         if not self._redacted:
             return fields
@@ -142,7 +142,7 @@ class Journal:
         return {**fields, "redacted": redacted}
 
     def _append(self, kind: Kind, fields: dict[str, Any]) -> Record:
-        return self.log.append(kind, self.told(fields) if self._redacted else fields)
+        return self.log.append(kind, self.with_redacted(fields) if self._redacted else fields)
 
     # --- the run
 
@@ -155,7 +155,7 @@ class Journal:
         return self.log.append(
             Kind.TRANSITION,
             {
-                **move.told,
+                **move.recorded,
                 "fields": self._fields(move.event),
                 "guards": list(map(list, move.verdicts)),
                 "change": {name: self._plain(value) for name, value in move.change.items()},

@@ -45,36 +45,47 @@ _CLOCK: Final = ("now_ns", "monotonic_ns", "sleep", "call_later")  # its methods
 
 
 class Loop:
-    """An agent loop over the Messages API.
+    """An agent loop over the Messages API. A loop holds nothing of its runs: any number may go on at once.
 
-    model: the model's name. tools: `Tool`s, `Toolset`s, the SDK's function tools and toolsets as they are, and plain
-    dicts for tools that the server runs. read_only: the names of tools that only read and do not say so themselves; the
-    others are writes. client: an async client of the SDK, or None: one is made from the environment when the first run
-    begins. system: the system prompt, a text or content blocks. max_tokens: of one answer; an answer that it cuts is
-    asked for once more with up to 64,000. params: further fields of each request, as they are, and the SDK's `betas`,
-    `extra_headers`, `extra_query`, `extra_body` and `timeout` (seconds). limits: what a run may spend. hooks: the
-    caller's code at named points.
-    rules: which calls may run, the first that matches decides; without one, what is given may run.
-    compression: when and how the history is made shorter, and whether prompts are cached. fallback_model: what retries
-    go to after repeated overload. price: of the model's tokens; None: by the price table of `looplatch[prices]`, if
-    that is installed.
-    log_dir: where runs without a log of their own write `{run}.jsonl`, a folder that is made (mode 0700) if it is not
-    there; None: in memory. payloads: "keep" contents beside the log, which `resume`, `read().messages` and the check of
-    contents need, or only a "digest" of them in it: such a log verifies, and its run cannot be resumed. durability:
-    when records are on the disk itself, and not only with the operating system; "none": never on purpose, a power cut
-    may take them; "group": within 50 ms, and before each write tool; "barrier": also before each turn's results count.
-    A log that cannot be written ends the run with LogFailed before anything else is done. secrets: what is taken out of
-    contents before they are kept, by default API keys, tokens, headers and private keys; None: nothing. The model is
-    sent the whole; a resumed run has the rest only. segment_bytes: after how many bytes, at least 1,024, a log goes on
-    in another file (`run.jsonl.2` and so on); None: it is one file. window: tokens of prompt and output that the model
-    takes; None: by the model's name, unbounded for unknown names. is_overflow: what tells that a failed call was a
-    prompt too long. clock, entropy, jitter: where time, salts and run ids, and the spread of retries come from. mirror:
-    gets a copy of each record after it is written, as `looplatch.export.live.Spans()` does; None: structlog gets it,
-    where the application has configured that. signer: signs the seals and checkpoints of logs with Ed25519: the PEM
-    file of a private key (`looplatch[signing]`), or a `looplatch.audit.Signer` of your own; None: nothing is signed.
-    `verify(log, key=...)` checks it.
+    The request:
+    model: the model's name.
+    tools: `Tool`s, `Toolset`s, the SDK's function tools and toolsets as they are, and plain dicts for tools that the
+        server runs.
+    read_only: the names of tools that only read and do not say so themselves; all others are writes.
+    client: an async client of the SDK; None: one is made from the environment when the first run begins.
+    system: the system prompt, a text or content blocks.
+    max_tokens: of one answer. An answer that is cut by it is asked for once more, with up to 64,000.
+    params: further fields of each request, passed on as they are, and the SDK's `betas`, `extra_headers`,
+        `extra_query`, `extra_body` and `timeout` (seconds).
+    window: tokens of prompt and output that the model takes; None: by its name, unbounded for unknown names.
 
-    A loop holds nothing of its runs: any number may go on at once. Raises UsageError for what cannot work.
+    The run:
+    limits: what a run may spend. hooks: the caller's code at named points.
+    rules: which calls may run. The first that matches decides; calls that none matches may run.
+    compression: when and how the history is made shorter, and whether prompts are cached.
+    fallback_model: the model that retries go to after repeated overload.
+    price: of the model's tokens; None: from the price list of `looplatch[prices]`, where that is installed.
+    is_overflow: whether a failed call failed because its prompt was too long.
+    clock, entropy, jitter: the sources of time, of salts and run ids, and of the spread of retries.
+
+    The audit log (where it cannot be written, the run ends with LogFailed before anything else is done):
+    log_dir: where runs without a log of their own write `{run}.jsonl`; made, with mode 0700, if it is not there; None:
+        they are kept in memory.
+    payloads: "keep": contents are kept beside the log. "digest": only digests of them, in the log; it verifies, but
+        its run cannot be resumed, and `read().messages` has no contents.
+    durability: when records are on the disk itself, not only with the operating system. "none": never on purpose, so a
+        power cut may take them; "group": within 50 ms, and before each write tool; "barrier": also before each turn's
+        results count.
+    secrets: what is taken out of contents before they are kept, by default API keys, tokens, headers and private keys;
+        None: nothing. The model is sent the whole; a resumed run has only what was kept.
+    segment_bytes: after how many bytes, at least 1,024, a log goes on in another file (`run.jsonl.2` and so on); None:
+        it is one file.
+    mirror: gets a copy of each record after it is written, as `looplatch.export.live.Spans()` does; None: structlog
+        gets it, where the application has configured that.
+    signer: signs the seals and checkpoints of logs with Ed25519, for `verify(log, key=...)`: the PEM file of a private
+        key (`looplatch[signing]`), or a `looplatch.audit.Signer` of your own; None: nothing is signed.
+
+    Raises UsageError, naming the argument, for what cannot work.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ class CounterExceeded(RefusedEvent):
 class Move(NamedTuple):
     """One accepted event. `target` equals `source` for a row that stays; `change` holds what the context changed.
 
-    told: the names in its record: source, event, target, reason, strategy and terminal.
+    recorded: the names in its record: source, event, target, reason, strategy and terminal.
     """
 
     source: State
@@ -54,7 +54,7 @@ class Move(NamedTuple):
     verdicts: tuple[tuple[str, bool], ...]
     change: dict[str, Any]
     context: Context
-    told: Mapping[str, str | None]
+    recorded: Mapping[str, str | None]
 
     @property
     def commands(self) -> tuple[Command, ...]:
@@ -102,7 +102,7 @@ class _Alternative:
     place: int
     guard: str
     test: Callable[[Context, Any], bool]
-    told: Mapping[str, str | None]
+    recorded: Mapping[str, str | None]
     names: tuple[str, ...]
     values: tuple[object, ...]
     held: Callable[[Context], tuple[object, ...]]
@@ -191,7 +191,7 @@ class Machine:
             raise NoGuardPassed(source, kind.__name__, dict(said), self.table.legal_events(source))
         if change:
             context = cursor.context = context.changed(change)
-        return Move(source, event, self._states[cursor.state], row, tuple(said), change, context, taken.told)
+        return Move(source, event, self._states[cursor.state], row, tuple(said), change, context, taken.recorded)
 
     def verdicts(self, state: State, context: Context, event: Event) -> tuple[tuple[str, bool], ...]:
         """What every alternative of `event` in `state` says, in the table's order; empty where the event is illegal."""

@@ -16,7 +16,7 @@ from looplatch.states.record import Record
 
 @attrs.frozen(kw_only=True)
 class SystemMessage:
-    """News of the run itself. `subtype` is `init` for the first message, then `api_retry`, `error` and the like."""
+    """Something about the run itself: `init` first, then `api_retry`, `error` and the like; `data` has the details."""
 
     subtype: str
     data: dict[str, Any]
@@ -66,7 +66,7 @@ class ToolPhase(StrEnum):
 
 @attrs.frozen(kw_only=True)
 class ToolMessage:
-    """A tool started, told of its progress, or ended.
+    """A tool started, reported progress, or ended.
 
     `progress` holds what the tool passed to `ctx.progress`; `skipped` counts reports before it that a slow consumer
     missed. `cause` says how an ended call ended.
@@ -117,10 +117,12 @@ SUBTYPES: dict[Terminal, Subtype] = {
 class ResultMessage:
     """The end of a run.
 
-    `result` is the text of the last answer, or None. `usage` holds the tokens of the whole run, by the API's names.
-    `total_cost_usd` is None where the price is not known. `terminal` says why the run ended, exactly; `error` says
-    what went wrong, in words. `pending` are the calls that wait for approval, in a suspended run; `unsent` is what
-    `run.send` could not say any more. `messages` is the history, ready to be sent again; `log` is the audit log.
+    `subtype` and `is_error` say whether it went well; `terminal` says exactly why it ended, None for a suspended run.
+    `num_turns` counts turns, `session_id` is the run's id. `result` is the text of the last answer, or None. `usage`
+    holds the tokens of the whole run, by the API's names; `total_cost_usd`, in US dollars, is None where the price is
+    not known. `error` says what went wrong, in words, or is None. `pending` are the calls that wait for approval, in a
+    suspended run; `unsent` is what `run.send` could not say any more. `messages` is the history, ready to be sent again
+    (that of a suspended run is resumed instead); `log` is the audit log.
     """
 
     subtype: Subtype

@@ -223,7 +223,7 @@ class Performer:
         new_tokens = context.output_tokens - self._outputs
         verdict = await ask_stop_hooks(self._at, context, self.text or "", new_tokens, said)
         self._block_reason = verdict.reason
-        self.error = verdict.told or self.error
+        self.error = verdict.message or self.error
         return verdict.event
 
     # --- orchestrate

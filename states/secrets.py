@@ -87,8 +87,8 @@ class Secrets:
             if word := next((word for word in WORDS if regex.search(word)), None):
                 problem = f"the pattern {name!r} also matches {word!r}, which no request and no log is without"
                 raise UsageError("secrets", problem, "Make it match secrets only")
-        if told := [place for place, name in enumerate(self.own, 1) if self.found(name)]:
-            raise UsageError("secrets", f"the name of pattern {told[0]} is a secret itself", "Give it another name")
+        if leaking := [place for place, name in enumerate(self.own, 1) if self.found(name)]:
+            raise UsageError("secrets", f"the name of pattern {leaking[0]} is a secret itself", "Give it another name")
 
     @cached_property
     def _patterns(self) -> tuple[Pattern, ...]:
@@ -173,20 +173,20 @@ class Secrets:
     def _taken_out(self, value: object, place: Place) -> tuple[Any, tuple[str, ...]]:
         found: dict[str, None] = {}
         whole: list[Any] = [value]
-        left: list[tuple[Any, bool, Place]] = [(whole, False, place)]  # and whether a telling name is above it
+        left: list[tuple[Any, bool, Place]] = [(whole, False, place)]  # whether a name like "password" is above it
         while left:
-            outer, told, place = left.pop()
+            outer, hidden, place = left.pop()
             named = _is_object(outer)
             if named:
                 self._clean_names(outer, found)
             keys: list[Any] = list(outer) if named else list(range(len(outer)))
             for key in keys:
                 inner: Any = outer[key]
-                telling = told or (named and self.known and is_named(key) is not None)
+                hide = hidden or (named and self.known and is_named(key) is not None)
                 if _is_object(inner) or _is_list(inner):
                     outer[key] = own = dict(inner) if _is_object(inner) else list(inner)
-                    left.append((own, telling, inner_place(place, outer, key) if named else place))
-                elif telling:
+                    left.append((own, hide, inner_place(place, outer, key) if named else place))
+                elif hide:
                     outer[key] = _stand_in(inner, found)
                 elif isinstance(inner, str) and not (named and is_opaque(place, outer, key)):
                     outer[key] = self._clean(inner, found)

@@ -25,7 +25,7 @@ class Op(StrEnum):
     LEAVE = "leave"  # a message goes; up to schema 2
 
 
-class Outcome(StrEnum):
+class EffectOutcome(StrEnum):
     """How an effect ended; a tool's end has a cause of its own, a hook's its verdict, a failed call the API's error."""
 
     OK = "ok"

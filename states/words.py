@@ -7,7 +7,7 @@ from looplatch.states.reasons import Continue, Strategy, Terminal
 from looplatch.states.record import Kind
 from looplatch.states.state import State
 from looplatch.states.trouble import TroubleKind
-from looplatch.states.vocabulary import EffectClass, Op, Outcome
+from looplatch.states.vocabulary import EffectClass, EffectOutcome, Op
 
 _BLOCKS: Final = (
     *("text", "thinking", "redacted_thinking", "image", "document", "search_result", "base64", "compaction"),
@@ -28,7 +28,10 @@ _RECORDED: Final = (
     *("none", "group", "barrier", "keep", "digest", "direct"),
 )
 
-_NAMED: Final = (*State, *Terminal, *Continue, *Strategy, *TroubleKind, *Level, *Kind, *EffectClass, *Op, *Outcome)
+_NAMED: Final = (
+    *(*State, *Terminal, *Continue, *Strategy, *TroubleKind, *Level),
+    *(*Kind, *EffectClass, *EffectOutcome, *Op),
+)
 
 WORDS: Final = tuple(dict.fromkeys((*_BLOCKS, *_STOPS, *_ENDS, *_RECORDED, *map(str, _NAMED))))
 """Whatever stands for a secret is none of them."""

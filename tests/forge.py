@@ -241,7 +241,7 @@ class Forge:
     def ask(self, max_tokens: int = 80) -> Fields:
         return self.begin("model", model=self.model, max_tokens=max_tokens, attempt=self.context.attempts, differs=None)
 
-    def told(self, begun: Fields, stop_reason: str | None, tokens: int = 0, error: Fields | None = None) -> Fields:
+    def answered(self, begun: Fields, stop_reason: str | None, tokens: int = 0, error: Fields | None = None) -> Fields:
         usage = {"input_tokens": tokens, "output_tokens": tokens}
         usage |= dict.fromkeys(("cache_read_tokens", "cache_write_tokens", "cost_micro_usd"), 0)
         outcome = "ok" if error is None else error["type"]

@@ -40,7 +40,7 @@ def respond(forge: Forge, stop_reason: str | None, calls: tuple[str, ...] = (), 
 
 def complete(forge: Forge) -> Forge:
     """From stream to the end, without calls."""
-    forge.told(forge.ask(), "end_turn", 10)
+    forge.answered(forge.ask(), "end_turn", 10)
     respond(forge, "end_turn")
     forge.send(on.AnswerGiven())
     return finish(forge)
@@ -61,7 +61,7 @@ def short_run() -> Forge:
 
 def retry(forge: Forge, delay_ms: int = 500, max_tokens: int = 80) -> None:
     """The model call fails and is about to be made again: from stream to stream."""
-    forge.told(forge.ask(max_tokens), None, 0, OVERLOADED)
+    forge.answered(forge.ask(max_tokens), None, 0, OVERLOADED)
     forge.send(on.ModelFailed(trouble=TroubleKind.TRANSIENT, failure="overloaded_error", status=529))
     forge.send(on.TroubleNamed(trouble=TroubleKind.TRANSIENT, delay_ms=delay_ms))
     slept = forge.begin("sleep", delay_ms=delay_ms)
@@ -78,7 +78,7 @@ def long_run() -> Forge:
     first = forge.tool("a")
     second = forge.tool("b")
     forge.did(second)
-    forge.told(asked, "tool_use", 10)
+    forge.answered(asked, "tool_use", 10)
     respond(forge, "tool_use", ("a", "b", "c"), started=2)
     forge.send(on.ToolsRequested(calls=3))
     forge.did(first, is_error=True)
@@ -122,7 +122,7 @@ def one_turn(calls: tuple[str, ...] = ("a", "b")) -> Forge:
     asked = forge.ask()
     for name in calls:
         forge.did(forge.tool(name))
-    forge.told(asked, "tool_use", 10)
+    forge.answered(asked, "tool_use", 10)
     respond(forge, "tool_use", calls, started=len(calls))
     forge.send(on.ToolsRequested(calls=len(calls)))
     return forge

@@ -45,7 +45,7 @@ class Hand:
         call = self.box.call(tool_use_id="toolu_1", name=name, given=given, index=0)
         return await execute(call, run_id=run_id, abort=abort or AbortSignal())
 
-    async def told(self, name: str, run_id: str = "run_1", **given: Any) -> str:
+    async def text(self, name: str, run_id: str = "run_1", **given: Any) -> str:
         """The text of a call that went well."""
         outcome = await self.call(name, run_id, **given)
         assert not outcome.is_error, outcome.content
@@ -61,7 +61,7 @@ class Hand:
 
 
 def told(folder: Path, name: str, **given: Any) -> str:
-    return asyncio.run(Hand(folder).told(name, **given))
+    return asyncio.run(Hand(folder).text(name, **given))
 
 
 def refused(folder: Path, name: str, **given: Any) -> str:
@@ -198,11 +198,11 @@ def test_nothing_leads_out_of_the_folder(folder: Path, path: str) -> None:
 def test_the_shell_keeps_its_folder_and_variables_within_a_run(folder: Path) -> None:
     async def scenario() -> None:
         hand = Hand(folder)
-        assert await hand.told("bash", command="cd src; THERE=$(ls); pwd") == str(folder / "src")
-        assert await hand.told("bash", command='echo "$THERE"; pwd') == f"main.py\n{folder / 'src'}"
-        assert await hand.told("bash", run_id="run_2", command='echo "[$THERE]"; pwd') == f"[]\n{folder}"
-        assert await hand.told("bash", restart=True) == "a fresh shell is there"
-        assert await hand.told("bash", command="pwd") == str(folder)
+        assert await hand.text("bash", command="cd src; THERE=$(ls); pwd") == str(folder / "src")
+        assert await hand.text("bash", command='echo "$THERE"; pwd') == f"main.py\n{folder / 'src'}"
+        assert await hand.text("bash", run_id="run_2", command='echo "[$THERE]"; pwd') == f"[]\n{folder}"
+        assert await hand.text("bash", restart=True) == "a fresh shell is there"
+        assert await hand.text("bash", command="pwd") == str(folder)
         assert await hand.box.close("run_1") == await hand.box.close("run_2") == ()
 
     asyncio.run(scenario())
@@ -236,8 +236,8 @@ def test_the_shell_and_all_that_it_started_ends_with_the_run(folder: Path) -> No
     async def scenario() -> None:
         hand = Hand(folder)
         lifeline = Lifeline(folder / "alive")
-        shell = int(await hand.told("bash", command="sleep 600 3>alive & echo $$"))
-        assert await hand.told("bash", command="kill -0 $! && echo alive") == "alive"
+        shell = int(await hand.text("bash", command="sleep 600 3>alive & echo $$"))
+        assert await hand.text("bash", command="kill -0 $! && echo alive") == "alive"
         assert await hand.box.close("run_1") == ()
         with pytest.raises(ProcessLookupError):
             os.kill(shell, 0)
@@ -263,7 +263,7 @@ def test_a_command_that_fails_says_how_and_the_next_one_works(folder: Path, comm
     async def scenario() -> None:
         hand = Hand(folder)
         assert text in await hand.refused("bash", command=command)
-        assert await hand.told("bash", command="echo next") == "next"
+        assert await hand.text("bash", command="echo next") == "next"
         await hand.box.close("run_1")
 
     asyncio.run(scenario())
@@ -288,8 +288,8 @@ def test_what_commands_print_is_what_the_model_gets(
 
     async def scenario() -> None:
         hand = Hand(folder)
-        assert await hand.told("bash", command=command) == text
-        assert await hand.told("bash", command="echo next") == "next"
+        assert await hand.text("bash", command=command) == text
+        assert await hand.text("bash", command="echo next") == "next"
         await hand.box.close("run_1")
 
     asyncio.run(scenario())
@@ -299,7 +299,7 @@ def test_the_mark_of_the_end_cannot_be_found_out_by_showing_commands(folder: Pat
     async def scenario() -> None:
         hand = Hand(folder)
         for command in ("set -xv", "echo hi", "true", "set +xv", "echo clean"):
-            last = await hand.told("bash", command=command)
+            last = await hand.text("bash", command=command)
         assert last == "clean"
         await hand.box.close("run_1")
 
@@ -309,7 +309,7 @@ def test_the_mark_of_the_end_cannot_be_found_out_by_showing_commands(folder: Pat
 def test_long_output_keeps_its_ends(folder: Path) -> None:
     async def scenario() -> None:
         hand = Hand(folder)
-        text = await hand.told("bash", command="echo begin; head -c 3000000 /dev/zero | tr '\\0' x; echo; echo end")
+        text = await hand.text("bash", command="echo begin; head -c 3000000 /dev/zero | tr '\\0' x; echo; echo end")
         assert len(text) < 103_000
         assert text.startswith("begin\nxxx")
         assert text.endswith("xxx\nend")
@@ -327,7 +327,7 @@ def test_a_command_that_takes_too_long_is_ended_with_its_children(folder: Path) 
         ended = "it and all that the shell had started was ended. The next command starts a fresh shell."
         assert text.removeprefix("begun\n") == f"[timed out after 0.3 s; {ended}]"
         await lifeline.cut()
-        assert await hand.told("bash", command="echo next") == "next"
+        assert await hand.text("bash", command="echo next") == "next"
         await hand.box.close("run_1")
 
     asyncio.run(scenario())
@@ -346,7 +346,7 @@ def test_an_interrupted_command_is_ended_and_says_that_its_effect_is_unknown(fol
             outcome = await calling
         assert outcome.cause is Cause.INTERRUPTED_EFFECT_UNKNOWN
         assert not outcome.abandoned
-        assert await hand.told("bash", command="echo next") == "next"
+        assert await hand.text("bash", command="echo next") == "next"
         await hand.box.close("run_1")
 
     asyncio.run(scenario())

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from looplatch import Hooks, Run, ToolContext, ToolMessage, replay, verify
-from looplatch.answering.model_record import told_of_cut
+from looplatch.answering.model_record import cut_message
 from looplatch.blocks import ToolResultBlock, ToolUseBlock, blocks_of
 from looplatch.hooks import ToolsContext
 from looplatch.messages import AssistantMessage, Message, StreamEvent, ToolPhase, UserMessage
@@ -367,7 +367,7 @@ def test_details_that_are_nested_as_deeply_as_json_can_be_are_only_not_shown() -
     assembly.feed({"type": "message_start", "message": {}})
     details = {"deep": deep, "category": "cyber"}
     assembly.feed({"type": "message_delta", "delta": {"stop_reason": "refusal", "stop_details": details}})
-    assert told_of_cut(assembly) == "the answer ended with the stop reason refusal (category: cyber)"
+    assert cut_message(assembly) == "the answer ended with the stop reason refusal (category: cyber)"
 
 
 def test_a_text_block_without_a_text_is_an_empty_one() -> None:

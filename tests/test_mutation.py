@@ -24,7 +24,7 @@ def test_each_guard_has_mutants() -> None:
     bare = {"summary_pending"}  # it asks for one field
     assert {row.guard.name for row in TABLE} - {name for one in ALL for name in one.names} == bare
     assert {"Decisions.event", "Decisions.is_whole"} <= {name for one in ALL for name in one.names}
-    assert EQUIVALENT.keys() <= {one.told for one in ALL}
+    assert EQUIVALENT.keys() <= {one.description for one in ALL}
 
 
 def test_every_part_of_a_guard_is_changed() -> None:

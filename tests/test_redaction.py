@@ -238,7 +238,7 @@ def test_a_deleted_content_is_missed_by_a_resume(tmp_path: Path) -> None:
     log = tmp_path / "run.jsonl"
     suspended(log, {"n": 1})
     done = redact(log, first(log, kind="message", role="user"))
-    assert len(done.commitments) == len(done.stones) == 1
+    assert len(done.commitments) == len(done.tombstones) == 1
     assert looplatch.verify(log).status == "suspended"
     with pytest.raises(ContentRemoved, match="was deleted") as caught:
         asyncio.run(approved(log, accept_changes=True))

@@ -168,7 +168,7 @@ def test_secrets_are_taken_out_of_contents_that_are_kept_together(log: type[Memo
     texts = [json.loads(one[1])["text"] for one in found if one is not None]
     assert [json.loads(part.encoded)["text"] for part in parts] == said
     assert texts == [one if token not in one else "the token is [redacted: github_token]." for one in said]
-    assert list(journal.told({})["redacted"]) == [parts[40].skeleton["commitment"]]
+    assert list(journal.with_redacted({})["redacted"]) == [parts[40].skeleton["commitment"]]
 
 
 @pytest.mark.parametrize("blocks", [False, True], ids=["a text", "blocks"])

@@ -14,7 +14,7 @@ from looplatch.states.reasons import Strategy, Terminal
 from looplatch.states.record import Kind
 from looplatch.states.state import State
 from looplatch.states.table import DECISIONS
-from looplatch.states.vocabulary import EffectClass, Op, Outcome
+from looplatch.states.vocabulary import EffectClass, EffectOutcome, Op
 from looplatch.tools import Cause
 
 # Each as a person would come across it; every one of them is made up. Split, so that no scanner takes them for real.
@@ -157,7 +157,7 @@ def test_patterns_that_would_take_all_are_refused(own: dict[str, str]) -> None:
         Secrets(own=own)
 
 
-RECORDED = (*Kind, *EffectClass, *Op, *Outcome, *Cause, *DECISIONS.by_reason, *Terminal, *Strategy, *State)
+RECORDED = (*Kind, *EffectClass, *Op, *EffectOutcome, *Cause, *DECISIONS.by_reason, *Terminal, *Strategy, *State)
 
 
 @pytest.mark.parametrize("word", sorted({str(word) for word in RECORDED}))

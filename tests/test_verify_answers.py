@@ -62,7 +62,7 @@ def e6_half_an_answer() -> Forge:
 def e6_order() -> Forge:
     """The blocks of an answer stand in another order than the model gave them."""
     forge = streaming()
-    forge.told(forge.ask(), "end_turn", 10)
+    forge.answered(forge.ask(), "end_turn", 10)
     forge.join("assistant", text("one"), text("two"), message_id="msg")
     forge.send(on.ModelResponded(stop_reason="end_turn", calls=(), begun=0, input_tokens=10, output_tokens=10))
     forge.send(on.AnswerGiven())
@@ -75,7 +75,7 @@ def e6_of_a_cut_answer() -> Forge:
     forge = streaming()
     asked = forge.ask()
     forge.did(forge.tool("a"))
-    forge.told(asked, None, error=API_ERROR)
+    forge.answered(asked, None, error=API_ERROR)
     forge.join("assistant", call("a"))
     forge.find(kind="message", role="assistant")["blocks"].insert(0, text("well"))
     forge.find(kind="effect_end", class_="model")["blocks"] = [call("a")]
@@ -120,7 +120,7 @@ def e6_text_at_first() -> Forge:
 def e6_two_texts_for_one() -> Forge:
     """A stop hook blocked, and twice as much is said as it gave reason for."""
     forge = streaming()
-    forge.told(forge.ask(), "end_turn", 10)
+    forge.answered(forge.ask(), "end_turn", 10)
     respond(forge, "end_turn")
     forge.send(on.AnswerGiven())
     forge.end(forge.begin("hook", point="stop", name="one"), "Block")
@@ -140,7 +140,7 @@ def e6_system() -> Forge:
 
 def e6_more_of_an_answer() -> Forge:
     forge = streaming()
-    forge.told(forge.ask(), "end_turn", 10)
+    forge.answered(forge.ask(), "end_turn", 10)
     respond(forge, "end_turn")
     forge.extend("assistant", text("and more"))
     forge.send(on.AnswerGiven())

@@ -35,7 +35,7 @@ def overloaded_twice(fallback: str = "other", again: str = "other", differs: str
         forge.model = model
         asked = forge.ask()
         asked["differs"] = told
-        forge.told(asked, None, 0, OVERLOADED)
+        forge.answered(asked, None, 0, OVERLOADED)
         forge.send(on.ModelFailed(trouble=TroubleKind.TRANSIENT, failure="overloaded_error", status=529))
         forge.send(on.TroubleNamed(trouble=TroubleKind.TRANSIENT, delay_ms=500, fallback=tried > 0))
         slept = forge.begin("sleep", delay_ms=500)
@@ -50,12 +50,12 @@ def escalated(limit: int = 640, tokens: int = 660, output_limit: int = 640) -> F
     """An answer is cut, and asked for again with a higher limit."""
     forge = streaming()
     held = {"prompt": 20, "output": 80}
-    altered(forge, forge.told(forge.ask(), "max_tokens", 10), held=held)
+    altered(forge, forge.answered(forge.ask(), "max_tokens", 10), held=held)
     forge.send(on.ModelResponded(stop_reason="max_tokens", input_tokens=10, output_tokens=10))
     forge.send(on.OutputTruncated())
     forge.send(on.TroubleNamed(trouble=TroubleKind.TRUNCATED, output_limit=output_limit))
     forge.send(on.ContextReady(tokens=tokens, window=200_000))
-    forge.told(forge.ask(limit), "end_turn", 10)
+    forge.answered(forge.ask(limit), "end_turn", 10)
     respond(forge, "end_turn")
     forge.send(on.AnswerGiven())
     return finish(forge)
@@ -64,7 +64,7 @@ def escalated(limit: int = 640, tokens: int = 660, output_limit: int = 640) -> F
 def measured(window: int = 250, before: int = 300, after: int = 100, lost: int = 0) -> Forge:
     """A prompt is refused as too long, and shortened to what the API has measured."""
     forge = streaming()
-    forge.told(forge.ask(), None, 0, TOO_LONG)["trouble"] = "overflow"
+    forge.answered(forge.ask(), None, 0, TOO_LONG)["trouble"] = "overflow"
     forge.send(on.ModelFailed(trouble=TroubleKind.OVERFLOW, failure="invalid_request_error", status=400))
     forge.send(on.TroubleNamed(trouble=TroubleKind.OVERFLOW, can_summarise=True, breaker_cooled=True))
     forge.leave(0)
@@ -165,7 +165,7 @@ def e5_more_tokens() -> Forge:
     forge.join("user", result("a"), result("b"))
     forge.send(on.ToolsAnswered(results=2))
     forge.send(on.ContextReady(tokens=200, window=200_000))
-    forge.told(forge.ask(81), "end_turn", 10)
+    forge.answered(forge.ask(81), "end_turn", 10)
     respond(forge, "end_turn")
     forge.send(on.AnswerGiven())
     return finish(forge)

@@ -46,7 +46,7 @@ def noted(pays: bool = True, ends: bool = True) -> Forge:
     asked = forge.ask()
     if ends:
         forge.end(taken, usage=NOTED, result=None, bytes=0)
-    forge.told(asked, "end_turn", 10)
+    forge.answered(asked, "end_turn", 10)
     forge.join("assistant", text("answer"), message_id="msg", model="m", stop_reason="end_turn")
     more = 1 if pays else 0
     spent: dict[str, Any] = {"input_tokens": 10 + 30 * more, "output_tokens": 10 + 4 * more}
@@ -64,7 +64,7 @@ def retried(lower: int = 4_000, model: str = "m", differs: str | None = "max_tok
     """A request with an escalated limit is refused for it, and sent again."""
     forge = streaming(tokens=64_100)
     refused = {"type": "invalid_request_error", "status": 400, "retry_after_ms": 0}
-    forge.told(forge.ask(64_000), None, 0, refused)
+    forge.answered(forge.ask(64_000), None, 0, refused)
     failed = on.ModelFailed(trouble=TroubleKind.TRANSIENT, failure="invalid_request_error", status=400)
     forge.send(failed)
     forge.send(on.TroubleNamed(trouble=TroubleKind.TRANSIENT))

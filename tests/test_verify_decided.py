@@ -21,7 +21,7 @@ FULL = {"commitment": hexed("the whole"), "bytes": 900}
 def suspended(*calls: str) -> Forge:
     """Calls wait for someone's word."""
     forge = streaming()
-    forge.told(forge.ask(), "tool_use", 10)
+    forge.answered(forge.ask(), "tool_use", 10)
     respond(forge, "tool_use", ("a", "b"))
     forge.send(on.ToolsRequested(calls=2))
     forge.send(on.ApprovalAwaited(calls=calls or ("a", "b")))
@@ -70,7 +70,7 @@ def asked(*said: str, calls: tuple[str, ...] = ("a",)) -> Forge:
         forge.end(forge.begin("hook"), outcome)
     for name in calls:
         forge.did(forge.tool(name))
-    forge.told(asked, "tool_use", 10)
+    forge.answered(asked, "tool_use", 10)
     respond(forge, "tool_use", calls, started=len(calls))
     forge.send(on.ToolsRequested(calls=len(calls)))
     forge.join("user", *[result(name) for name in calls])
@@ -124,7 +124,7 @@ def deadline(after_ms: int, deadline_ms: int | None = 1_000) -> Forge:
 def truncated(output_limit: int) -> Forge:
     """An answer is cut, and a higher limit is said to be possible."""
     forge = streaming()
-    forge.told(forge.ask(), "max_tokens", 10)
+    forge.answered(forge.ask(), "max_tokens", 10)
     forge.send(on.ModelResponded(stop_reason="max_tokens", input_tokens=10, output_tokens=10))
     forge.send(on.OutputTruncated())
     forge.send(on.TroubleNamed(trouble=TroubleKind.TRUNCATED, output_limit=output_limit))

@@ -37,7 +37,7 @@ def many_places_at_once() -> Forge:
     begins = [forge.tool(name) for name in ("c", "d")]
     for one in begins:
         forge.did(one)
-    forge.told(asked, "tool_use", 10)
+    forge.answered(asked, "tool_use", 10)
     forge.join("assistant", text("answer"), call("c"), call("d"), message_id="msg", model="m", stop_reason="tool_use")
     tokens = {"input_tokens": 10, "output_tokens": 10}
     forge.send(on.ModelResponded(stop_reason="tool_use", calls=("c", "d"), begun=2, **tokens))

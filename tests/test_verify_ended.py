@@ -20,7 +20,7 @@ def retried(delay_ms: int, *, error: Fields, fallback: bool = False, failed: int
     forge = streaming()
     for _ in range(failed - 1):
         retry(forge)
-    forge.told(forge.ask(), None, 0, {"type": "api_error", "status": None, "retry_after_ms": None, **error})
+    forge.answered(forge.ask(), None, 0, {"type": "api_error", "status": None, "retry_after_ms": None, **error})
     failure, status = error.get("type", "api_error"), error.get("status")
     forge.send(on.ModelFailed(trouble=TroubleKind.TRANSIENT, failure=failure, status=status))
     forge.send(on.TroubleNamed(trouble=TroubleKind.TRANSIENT, delay_ms=delay_ms, fallback=fallback))
@@ -34,7 +34,7 @@ def retried(delay_ms: int, *, error: Fields, fallback: bool = False, failed: int
 def shown(outcome: str) -> Forge:
     """A hook is shown the answer, and ends so."""
     forge = streaming()
-    forge.told(forge.ask(), "end_turn", 10)
+    forge.answered(forge.ask(), "end_turn", 10)
     respond(forge, "end_turn")
     forge.end(forge.begin("hook", point="after_response"), outcome)
     return forge
@@ -69,7 +69,7 @@ def test_a_failed_hook_ends_the_run() -> None:
 
 def test_a_wait_may_be_interrupted_by_the_end() -> None:
     forge = streaming()
-    forge.told(forge.ask(), None, 0, {"type": "api_error", "status": None, "retry_after_ms": None})
+    forge.answered(forge.ask(), None, 0, {"type": "api_error", "status": None, "retry_after_ms": None})
     forge.send(on.ModelFailed(trouble=TroubleKind.TRANSIENT, failure="api_error"))
     forge.send(on.TroubleNamed(trouble=TroubleKind.TRANSIENT, delay_ms=500))
     forge.end(forge.begin("sleep", delay_ms=500), "interrupted")

@@ -32,7 +32,7 @@ def t1() -> Forge:
     forge.join("user", result("a"))
     forge.send(on.ToolsAnswered(results=1))
     forge.send(on.ContextReady(tokens=200, window=200_000))
-    forge.told(forge.ask(), "tool_use", 10)
+    forge.answered(forge.ask(), "tool_use", 10)
     respond(forge, "tool_use", ("a",))
     forge.send(on.ToolsRequested(calls=1))
     forge.join("user", result("a", is_error=True))
@@ -91,7 +91,7 @@ def _overlapping(first: str, second: str) -> Forge:
     one, two = forge.tool("a", access=first), forge.tool("b", access=second)
     forge.did(one)
     forge.did(two)
-    forge.told(asked, "tool_use", 10)
+    forge.answered(asked, "tool_use", 10)
     respond(forge, "tool_use", ("a", "b"), started=2)
     forge.send(on.ToolsRequested(calls=2))
     forge.join("user", result("a"), result("b"))
@@ -113,7 +113,7 @@ def t5_many() -> Forge:
     asked = forge.ask()
     for tool in [forge.tool(name) for name in names]:
         forge.did(tool)
-    forge.told(asked, "tool_use", 10)
+    forge.answered(asked, "tool_use", 10)
     respond(forge, "tool_use", names, started=11)
     forge.send(on.ToolsRequested(calls=11))
     forge.join("user", *(result(name) for name in names))
@@ -131,7 +131,7 @@ def t7_mark() -> Forge:
 def t7_never_ran() -> Forge:
     """A call that never began has a result that is no error."""
     forge = streaming()
-    forge.told(forge.ask(), "tool_use", 10)
+    forge.answered(forge.ask(), "tool_use", 10)
     respond(forge, "tool_use", ("a",))
     forge.send(on.ToolsRequested(calls=1))
     forge.join("user", result("a"))
@@ -161,7 +161,7 @@ def t9() -> Forge:
     forge = streaming()
     asked = forge.ask()
     forge.did(forge.tool("a"))
-    forge.told(asked, None, error=API_ERROR)
+    forge.answered(asked, None, error=API_ERROR)
     forge.send(on.ModelFailed(trouble=TroubleKind.TRANSIENT, failure="api_error", begun=1))
     return aborted(forge)
 
@@ -200,7 +200,7 @@ def e2_left() -> Forge:
     forge = streaming()
     asked = forge.ask()
     tool = forge.tool("a")
-    forge.told(asked, "tool_use", 10)
+    forge.answered(asked, "tool_use", 10)
     respond(forge, "tool_use", ("a",), started=1)
     forge.send(on.ToolsRequested(calls=1))
     forge.join("user", result("a"))
@@ -212,10 +212,10 @@ def e2_left() -> Forge:
 
 def e3() -> Forge:
     forge = streaming()
-    forge.told(forge.ask(), None)
+    forge.answered(forge.ask(), None)
     first, second = forge.ask(), forge.ask()
-    forge.told(first, None)
-    forge.told(second, "end_turn", 10)
+    forge.answered(first, None)
+    forge.answered(second, "end_turn", 10)
     respond(forge, "end_turn")
     forge.send(on.AnswerGiven())
     return finish(forge)

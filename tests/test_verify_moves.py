@@ -222,7 +222,7 @@ def m11_type() -> Forge:
     forge.records.insert(-2, asked)
     for record in forge.records:
         record["mono_ns"] = 0
-    forge.told(asked, None, error=API_ERROR)
+    forge.answered(asked, None, error=API_ERROR)
     forge.join("assistant", {"type": "tool_use", "commitment": hexed("call a"), "bytes": 9, "id": "a", "name": "look"})
     moved = forge.send(on.ModelFailed(trouble=TroubleKind.TRANSIENT, failure="api_error", begun=1))
     moved["change"] = {"trouble": "transient", "sealed": 1}
@@ -241,7 +241,7 @@ def m12() -> Forge:
 def m13() -> Forge:
     """An answer cut by max_tokens counts as given."""
     forge = streaming()
-    forge.told(forge.ask(), "max_tokens", 10)
+    forge.answered(forge.ask(), "max_tokens", 10)
     respond(forge, "max_tokens")
     forge.send(on.AnswerGiven())
     return finish(forge)
@@ -250,7 +250,7 @@ def m13() -> Forge:
 def m13_skipped() -> Forge:
     """The stop hooks are asked without a look at the stop reason."""
     forge = streaming()
-    forge.told(forge.ask(), "end_turn", 10)
+    forge.answered(forge.ask(), "end_turn", 10)
     respond(forge, "end_turn")
     return finish(forge)
 

@@ -129,7 +129,7 @@ def test_a_torn_line_after_the_seal_is_no_crash() -> None:
 
 def test_totals_stop_where_a_record_can_hold_no_more() -> None:
     forge = streaming()
-    forge.told(forge.ask(), "tool_use", MAX_INT)
+    forge.answered(forge.ask(), "tool_use", MAX_INT)
     forge.join("assistant", call("a"), message_id="msg")
     tokens = {"input_tokens": MAX_INT, "output_tokens": MAX_INT}
     forge.send(on.ModelResponded(stop_reason="tool_use", calls=("a",), begun=0, **tokens))
@@ -137,7 +137,7 @@ def test_totals_stop_where_a_record_can_hold_no_more() -> None:
     forge.join("user", result("a", is_error=True))
     forge.send(on.ToolsAnswered(results=1, errors=1))
     forge.send(on.ContextReady(tokens=100, window=200_000))
-    forge.told(forge.ask(), "end_turn", 10)
+    forge.answered(forge.ask(), "end_turn", 10)
     forge.join("assistant", text("answer"), message_id="msg")
     moved = forge.send(on.ModelResponded(stop_reason="end_turn", calls=(), begun=0, input_tokens=10, output_tokens=10))
     moved["change"] = {name: value for name, value in moved["change"].items() if not name.endswith("tokens")}

@@ -64,7 +64,7 @@ def answered(forge: Owned, *, is_error: bool = False) -> Owned:
 
 def ended(forge: Owned) -> Owned:
     """From stream to the end, without calls."""
-    forge.told(forge.ask(), "end_turn", 10)
+    forge.answered(forge.ask(), "end_turn", 10)
     respond(forge, "end_turn")
     forge.send(on.AnswerGiven())
     finish(forge)
@@ -103,7 +103,7 @@ def tells_of_an_answer_that_was_had() -> Forge:
     forge = streaming()
     asked = forge.ask()
     forge.did(forge.tool("a"))
-    forge.told(asked, "tool_use", 10)
+    forge.answered(asked, "tool_use", 10)
     forge.claim()
     forge.send(on.RunResumed())
     respond(forge, "tool_use", ("a",), started=1)
@@ -114,7 +114,7 @@ def tells_of_an_answer_that_was_had() -> Forge:
 def asks_again_what_had_failed() -> Forge:
     """What a failed call cost may be told, or be lost with the process."""
     forge = streaming()
-    forge.told(forge.ask(), None, 5, {"type": "stream_cut", "status": None, "retry_after_ms": None})
+    forge.answered(forge.ask(), None, 5, {"type": "stream_cut", "status": None, "retry_after_ms": None})
     forge.claim()
     forge.send(on.RunResumed())
     return ended(forge)
@@ -128,7 +128,7 @@ def goes_on_with_other_limits() -> Forge:
     forge.send(on.RunResumed())
     asked = forge.ask()
     forge.did(forge.tool("a"))
-    forge.told(asked, "tool_use", 10)
+    forge.answered(asked, "tool_use", 10)
     respond(forge, "tool_use", ("a",), started=1)
     forge.send(on.ToolsRequested(calls=1))
     forge.join("user", result("a"))
@@ -251,7 +251,7 @@ def m13_whole() -> Forge:
     forge = streaming()
     asked = forge.ask()
     forge.did(forge.tool("a"))
-    forge.told(asked, "tool_use")
+    forge.answered(asked, "tool_use")
     forge.claim()
     forge.join("assistant", call("a"))
     forge.send(on.RunResumed(begun=1))
@@ -261,10 +261,10 @@ def m13_whole() -> Forge:
 def c4() -> Forge:
     """Tokens that no call of either process had."""
     forge = streaming()
-    forge.told(forge.ask(), None, 5, {"type": "stream_cut", "status": None, "retry_after_ms": None})
+    forge.answered(forge.ask(), None, 5, {"type": "stream_cut", "status": None, "retry_after_ms": None})
     forge.claim()
     forge.send(on.RunResumed())
-    forge.told(forge.ask(), "end_turn", 7)
+    forge.answered(forge.ask(), "end_turn", 7)
     respond(forge, "end_turn")
     return forge
 
@@ -298,7 +298,7 @@ def m5() -> Forge:
     forge.send(on.RunResumed())
     asked = forge.ask()
     forge.did(forge.tool("a"))
-    forge.told(asked, "tool_use", 10)
+    forge.answered(asked, "tool_use", 10)
     respond(forge, "tool_use", ("a",), started=1)
     forge.send(on.ToolsRequested(calls=1))
     return answered(forge)

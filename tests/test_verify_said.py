@@ -65,7 +65,7 @@ def e6_other() -> Forge:
 def e6_after_a_hook() -> Forge:
     """What the loop says itself is passed off as the caller's."""
     forge = streaming()
-    forge.told(forge.ask(), "end_turn", 10)
+    forge.answered(forge.ask(), "end_turn", 10)
     respond(forge, "end_turn")
     forge.send(on.AnswerGiven())
     forge.end(forge.begin("hook", point="stop", name="guardian"), "Block")
@@ -73,7 +73,7 @@ def e6_after_a_hook() -> Forge:
     forge.send(on.TroubleNamed(trouble=TroubleKind.HOOK_BLOCKED))
     forge.join("user", text("More."))["origin"] = "send"
     forge.send(on.ContextReady(tokens=200, window=200_000))
-    forge.told(forge.ask(), "end_turn", 10)
+    forge.answered(forge.ask(), "end_turn", 10)
     respond(forge, "end_turn")
     forge.send(on.AnswerGiven())
     return finish(forge)

@@ -32,7 +32,7 @@ def edited(**hook: str) -> Forge:
     tool = forge.tool("a")
     tool["edited"] = INPUT
     forge.did(tool)
-    forge.told(asked, "tool_use", 10)
+    forge.answered(asked, "tool_use", 10)
     respond(forge, "tool_use", ("a",), started=1)
     forge.send(on.ToolsRequested(calls=1))
     forge.join("user", result("a"))
@@ -42,7 +42,7 @@ def edited(**hook: str) -> Forge:
 def asked_to_stop(*said: tuple[str, str]) -> Forge:
     """The model is done, and the stop hooks say what they say."""
     forge = streaming()
-    forge.told(forge.ask(), "end_turn", 10)
+    forge.answered(forge.ask(), "end_turn", 10)
     respond(forge, "end_turn")
     forge.send(on.AnswerGiven())
     for name, outcome in said:
@@ -227,7 +227,7 @@ def t8_edited_by_a_denial() -> Forge:
 def approved(given: str | None, ran: str | None) -> Forge:
     """A call was approved when the run was resumed, with an input or the model's own, and ran with another."""
     forge = streaming()
-    forge.told(forge.ask(), "tool_use", 10)
+    forge.answered(forge.ask(), "tool_use", 10)
     respond(forge, "tool_use", ("a",))
     forge.send(on.ToolsRequested(calls=1))
     forge.send(on.ApprovalAwaited(calls=("a",)))

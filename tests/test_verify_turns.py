@@ -58,7 +58,7 @@ def test_a_sealed_turn_keeps_the_call_that_began() -> None:
     forge = streaming()
     asked = forge.ask()
     forge.did(forge.tool("a"))
-    forge.told(asked, None, error=API_ERROR)
+    forge.answered(asked, None, error=API_ERROR)
     forge.join("assistant", text("let me look"), call("a"), message_id="msg", model="m", stop_reason=None)
     forge.send(on.ModelFailed(trouble=TroubleKind.TRANSIENT, failure="api_error", begun=1))
     forge.join("user", result("a"))
@@ -78,7 +78,7 @@ def test_a_begun_call_must_not_be_left_out_of_the_event() -> None:
     forge = streaming()
     asked = forge.ask()
     forge.did(forge.tool("a"))
-    forge.told(asked, None, error=API_ERROR)
+    forge.answered(asked, None, error=API_ERROR)
     forge.send(on.ModelFailed(trouble=TroubleKind.TRANSIENT, failure="api_error", begun=0))
     assert broken(verify_lines(aborted(forge).lines())) == {"M13", "T9"}
 

@@ -20,7 +20,7 @@ def say(forge: Forge, outcome: str, **fields: object) -> None:
 def requested(*said: tuple[str, dict[str, object]]) -> Forge:
     """The hook has said its word on the one call of the answer, and the results are to come."""
     forge = streaming()
-    forge.told(forge.ask(), "tool_use", 10)
+    forge.answered(forge.ask(), "tool_use", 10)
     respond(forge, "tool_use", ("a",))
     forge.send(on.ToolsRequested(calls=1))
     for outcome, fields in said:

@@ -81,7 +81,7 @@ def long(path: Path, turns: int = 833) -> None:
         for number, started in enumerate([forge.tool(name) for name in calls]):
             forge.wait(number)
             forge.did(started, is_error=failed and number == 0)
-        forge.told(asked, "tool_use", 10)
+        forge.answered(asked, "tool_use", 10)
         respond(forge, "tool_use", calls, started=8)
         forge.send(on.ToolsRequested(calls=8))
         forge.join("user", *(result(name, is_error=failed and name == calls[0]) for name in calls))

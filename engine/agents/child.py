@@ -7,7 +7,7 @@ from typing import Any, Final
 import attrs
 
 from looplatch.agents.parentage import Child, Parentage
-from looplatch.agents.past import Past, ended, past_of, told
+from looplatch.agents.past import Past, ended, past_of, tool_result
 from looplatch.audit import AuditError, Log
 from looplatch.messages import (
     AssistantMessage,
@@ -59,13 +59,13 @@ async def answered_within(plan: Plan, prompt: str, parent: Parentage) -> ToolRes
     try:
         return await _answered_within(plan, prompt, parent)
     except (AuditError, UsageError, OSError) as error:
-        told = ToolMessage(
+        message = ToolMessage(
             phase=ToolPhase.PROGRESS,
             tool_use_id=parent.call.id,
             name=parent.call.name,
             progress=(f"the sub-agent failed: {error}",),
         )
-        parent.at.outbox.push(told)
+        parent.at.outbox.push(message)
         raise SubAgentFailed(type(error).__name__) from error
 
 
@@ -184,4 +184,4 @@ def _result(run: Run) -> ToolResult:
     assert result is not None, "a run that was pulled to its end has a result"
     if result.terminal is None:
         return ToolResult("")  # it is suspended: the call is not answered yet
-    return told(result.terminal, result.error, result.result or "")
+    return tool_result(result.terminal, result.error, result.result or "")

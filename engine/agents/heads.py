@@ -47,14 +47,14 @@ def _check(past: Past, child: Mapping[str, Any], file: Path | None, call: str) -
         found = records[seq]
         if (found.run, found.hash) == (child["run"], child["hash"]):
             return
-        told = f"that is record {seq} of the run {found.run} with the hash {found.hash}"
+        found_text = f"that is record {seq} of the run {found.run} with the hash {found.hash}"
     elif records:
-        told = f"the log ends with record {len(records) - 1} of the run {records[0].run}"
+        found_text = f"the log ends with record {len(records) - 1} of the run {records[0].run}"
     else:
-        told = "no log of the sub-agent is there"
+        found_text = "no log of the sub-agent is there"
         if past.file != place:
-            told = f"no log of the sub-agent is there, and none at {past.file}"
-    problem = f"{told}; {_named(file, call, child)}. Put the log back as it was"
+            found_text = f"no log of the sub-agent is there, and none at {past.file}"
+    problem = f"{found_text}; {_named(file, call, child)}. Put the log back as it was"
     raise LogDamaged(place, seq + 1, problem)
 
 

@@ -96,10 +96,10 @@ def ended(log: Log) -> tuple[Child, ToolResult]:
     terminal = str(last["terminal"])
     file = None if log.file is None else log.file.name
     child = Child(run=last.run, seq=last.seq, hash=last.hash, file=file, spent=spent_by(records))
-    return child, told(terminal, None, _last_words(log))
+    return child, tool_result(terminal, None, _last_words(log))
 
 
-def told(terminal: str, error: str | None, said: str) -> ToolResult:
+def tool_result(terminal: str, error: str | None, said: str) -> ToolResult:
     """What the model is told of a sub-agent: its answer, or why there is none."""
     if terminal == Terminal.ANSWERED:
         return ToolResult(said)

@@ -7,9 +7,9 @@ from looplatch.analysis.fields import list_in, object_in
 from looplatch.analysis.moves import counted, seconds
 from looplatch.analysis.quotes import Quotes
 from looplatch.states.record import Record
-from looplatch.states.vocabulary import EffectClass, Outcome
+from looplatch.states.vocabulary import EffectClass, EffectOutcome
 
-_OF_NO_CONCERN: Final[dict[str, str]] = {Outcome.OK: "it saw", "Allow": "it allows", "Pass": "it passes"}
+_OF_NO_CONCERN: Final[dict[str, str]] = {EffectOutcome.OK: "it saw", "Allow": "it allows", "Pass": "it passes"}
 
 
 def began(begin: Record) -> str | None:
@@ -64,7 +64,9 @@ def ended(begin: Record, end: Record, quotes: Quotes) -> str | None:
             return f"the hook {begin['name']} ({begin['point']}) said {outcome}{why}"
         case EffectClass.SUMMARY:
             by = "the API" if begin.get("by") == "api" else str(begin["model"])
-            text = quotes.text(end.get("result"), end.get("bytes") or 0) if outcome == Outcome.OK else str(outcome)
+            text = (
+                quotes.text(end.get("result"), end.get("bytes") or 0) if outcome == EffectOutcome.OK else str(outcome)
+            )
             return f"a summary was asked of {by} (level {begin['level']}): {text}"
         case EffectClass.NOTE:
             text = quotes.text(end.get("result"), end.get("bytes") or 0) if end.get("result") else str(outcome)
@@ -75,7 +77,7 @@ def ended(begin: Record, end: Record, quotes: Quotes) -> str | None:
         case EffectClass.SIZE:
             return f"the API was asked for the size of {begin['model']}: window {end.get('window') or 'unknown'}"
         case EffectClass.SLEEP:
-            return f"waited {seconds(begin['delay_ms'])}" + ("" if outcome == Outcome.OK else f": {outcome}")
+            return f"waited {seconds(begin['delay_ms'])}" + ("" if outcome == EffectOutcome.OK else f": {outcome}")
         case None:
             return f"a {begin['class']} ended: {outcome}"
 
@@ -90,7 +92,7 @@ def _answered(end: Record) -> str:
     if error is not None:
         status = f", status {error['status']}" if error.get("status") is not None else ""
         return f"the call failed: {error.get('type')}{status}; {tokens}"
-    if end["outcome"] != Outcome.OK:
+    if end["outcome"] != EffectOutcome.OK:
         return f"the call was left: {end['outcome']}; {tokens}"
     return f"it answered, with the stop reason {end.get('stop_reason')}; {tokens}"
 

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from looplatch.answering.beside import WOKEN, Beside
 from looplatch.answering.calls import Calls
-from looplatch.answering.model_record import told_of_answer, told_of_cut, told_of_failure
+from looplatch.answering.model_record import answer_fields, cut_message, failure_fields
 from looplatch.blocks import read_block
 from looplatch.encoding import decode, escapes_half_a_pair
 from looplatch.messages import AssistantMessage
@@ -84,7 +84,7 @@ class Answer:
     @property
     def cut_text(self) -> str:
         """What cut the answer, in words."""
-        return told_of_cut(self._assembly)
+        return cut_message(self._assembly)
 
     @property
     def text(self) -> str:
@@ -273,10 +273,10 @@ class Answer:
             outcome,
             {
                 "request_id": None if request_id is None else journal.names.of(request_id),
-                **told_of_answer(self._assembly, journal.names.of),
+                **answer_fields(self._assembly, journal.names.of),
                 "usage": usage,
                 "held": None if (held := self.held) is None else {"prompt": held.prompt, "output": held.output},
-                "error": told_of_failure(self.failure, journal.names.of),
+                "error": failure_fields(self.failure, journal.names.of),
                 "trouble": None if self._trouble is None else str(self._trouble),
                 # What no other record names yet: whoever resumes the run has the whole answer then.
                 "blocks": [kept.skeleton for kept in self.calls.unnamed(max(self._kept, default=-1))],

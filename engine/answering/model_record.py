@@ -14,7 +14,7 @@ from looplatch.states.record import MAX_INT
 _CUT_LIMIT: Final = 4_096  # characters, as many as a failure's message has
 
 
-def told_of_answer(assembly: Assembly, name_of: Callable[[str], str]) -> dict[str, Any]:
+def answer_fields(assembly: Assembly, name_of: Callable[[str], str]) -> dict[str, Any]:
     """The fields that an answer, or its beginning, gives. `name_of`: a name as a record can hold it."""
     missed = cache_miss(assembly.extra.get("diagnostics"))
     edits = applied_edits(assembly.extra.get("context_management"))
@@ -26,14 +26,14 @@ def told_of_answer(assembly: Assembly, name_of: Callable[[str], str]) -> dict[st
     }
 
 
-def told_of_cut(assembly: Assembly) -> str:
+def cut_message(assembly: Assembly) -> str:
     """What cut an answer, in words: of the API's details what is plain, and no more than a message can show."""
     plain = {name: value for name, value in (assembly.stop_details or {}).items() if not isinstance(value, dict | list)}
     said = f" ({', '.join(f'{name}: {value}' for name, value in plain.items())})" if plain else ""
     return f"the answer ended with the stop reason {assembly.stop_reason}{said}"[:_CUT_LIMIT]
 
 
-def told_of_failure(failure: Failure | None, name_of: Callable[[str], str]) -> dict[str, Any] | None:
+def failure_fields(failure: Failure | None, name_of: Callable[[str], str]) -> dict[str, Any] | None:
     """Why there was no whole answer. `name_of`: a name as a record can hold it."""
     if failure is None:
         return None

@@ -8,7 +8,7 @@ from looplatch.states.errors import LooplatchError
 
 
 class AuditError(LooplatchError):
-    """The base: an audit log could not be opened, written or read."""
+    """The base of the errors of audit logs: one could not be opened, written or read."""
 
 
 class LogInUse(AuditError):
@@ -20,7 +20,7 @@ class LogInUse(AuditError):
 
 
 class LogExists(AuditError):
-    """The file holds something already; `run` is the run it belongs to, None where that cannot be told."""
+    """The file is not empty; `run` is the run that it belongs to, or None where that is unknown."""
 
     def __init__(self, file: Path, run: str | None) -> None:
         owner = "something that is no log of looplatch" if run is None else f"the run {run}"
@@ -58,7 +58,7 @@ class SigningFailed(AuditError):
 
 
 class LogState(StrEnum):
-    """Where a log is that does not take what it is given."""
+    """The state of a log that refused what it was given."""
 
     REOPENED = "reopened"  # and not resumed: another process's records go on in it
     IN_USE = "in_use"  # by this process, so that it cannot be resumed, or have payloads deleted
@@ -79,7 +79,7 @@ _STATES: Final = {
 
 
 class LogClosed(AuditError):
-    """The log of `run` does not take what it was given, because of the state it is in: sealed, closed ..."""
+    """The log of `run` refused what it was given, because of its state: `state`, such as sealed or closed."""
 
     def __init__(self, run: str, state: LogState) -> None:
         super().__init__(f"the log of run {run} {_STATES[state]}")
@@ -88,7 +88,7 @@ class LogClosed(AuditError):
 
 
 class BadRecord(AuditError):
-    """What was to be recorded cannot stand in a log; nothing was written.
+    """A record or a payload has a value that a log cannot hold; nothing was written.
 
     `kind` is the record's ("payload" for a payload), `problem` says why.
     """
@@ -100,7 +100,7 @@ class BadRecord(AuditError):
 
 
 class LogDamaged(AuditError):
-    """A file is no log that can be read: in its line `line` (from 1), for the reason `problem`. `file` may be None."""
+    """A log cannot be read: `problem` says what is wrong with its line `line`, counted from 1. `file` may be None."""
 
     def __init__(self, file: Path | None, line: int, problem: str) -> None:
         super().__init__(f"{file or 'the log'}, line {line}: {problem}. `looplatch verify` lists all that is wrong")

@@ -36,7 +36,7 @@ class Commitment:
 
 
 class PayloadSource(Protocol):
-    """Where payloads are found again."""
+    """Finds payloads by the commitments to them."""
 
     def find(self, commitment: str) -> tuple[bytes, bytes] | None:
         """The salt and the payload that `commitment` stands for; None where it is not (or no longer) kept."""
@@ -148,7 +148,7 @@ class AuditLog(Protocol):
 
 @runtime_checkable
 class KeepsMany(Protocol):
-    """An AuditLog that also keeps many payloads at once, for less; any other one is handed them one by one."""
+    """An AuditLog that can also keep many payloads in one write; any other log is handed them one by one."""
 
     def keep_all(self, payloads: Sequence[bytes]) -> list[Commitment]:
         """Put each of `payloads` into the payload store, as `keep` does; returns their commitments, in order.

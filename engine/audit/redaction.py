@@ -17,14 +17,14 @@ _CHAIN = ("prev", "hash")  # hashes of records
 
 @attrs.frozen
 class Redaction:
-    """What was deleted: the contents of the record number `seq`, by their commitments; `stones` say so in the log.
+    """What was deleted: the contents of the record number `seq`, by their commitments; `tombstones` say so in the log.
 
     also: the numbers of the other records that name any of them, whose contents are deleted with that.
     """
 
     seq: int
     commitments: tuple[str, ...]
-    stones: tuple[Record, ...] = attrs.field(repr=False)
+    tombstones: tuple[Record, ...] = attrs.field(repr=False)
     also: tuple[int, ...] = ()
 
 
@@ -61,9 +61,9 @@ def redact(log: str | os.PathLike[str], seq: int) -> Redaction:
         raise UsageError("seq", problem, "Give the number of a record whose contents are to be deleted")
     opened = place.reopen(kept)
     try:
-        stones = opened.bury(commitments, seq)
+        tombstones = opened.bury(commitments, seq)
         blank_torn(place.torn, commitments, tuple(kept_of.values()))
-        return Redaction(seq, commitments, stones, _others(kept.records, seq, frozenset(commitments)))
+        return Redaction(seq, commitments, tombstones, _others(kept.records, seq, frozenset(commitments)))
     finally:
         opened.close()
 

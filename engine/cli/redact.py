@@ -12,7 +12,7 @@ def perform(given: argparse.Namespace) -> Exit:
     """Delete them, and say which."""
     done = redact(given.log, given.seq)
     screen = Screen()
-    for commitment, stone in zip(done.commitments, done.stones, strict=True):
+    for commitment, stone in zip(done.commitments, done.tombstones, strict=True):
         screen.line(f"deleted {commitment} of record {done.seq}; record {stone.seq} is its tombstone")
     if done.also:
         others = ", ".join(map(str, done.also))

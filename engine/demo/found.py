@@ -50,15 +50,15 @@ def found_in(body: Mapping[str, Any]) -> Found:
             (refused if failed else texts)[str(given.get("path"))] = result
             continue
         surveyed = True
-        told = None if failed else _object(result)
-        if told is None:
+        data = None if failed else _object(result)
+        if data is None:
             seen = False
         elif name == "glob":
-            files += [File(path=str(item["path"]), size=int(item["bytes"])) for item in told["files"]]
-            not_listed += int(told["not_listed"])
-            seen = seen and bool(told["whole_folder_seen"])
+            files += [File(path=str(item["path"]), size=int(item["bytes"])) for item in data["files"]]
+            not_listed += int(data["not_listed"])
+            seen = seen and bool(data["whole_folder_seen"])
         elif name == "grep":
-            lines += [Line(path=str(item["path"]), text=str(item["text"])) for item in told["matches"]]
+            lines += [Line(path=str(item["path"]), text=str(item["text"])) for item in data["matches"]]
     return Found(
         calls=calls,
         surveyed=surveyed,
@@ -93,7 +93,7 @@ def _text(content: object) -> str:
 
 def _object(result: str) -> dict[str, Any] | None:
     try:
-        told: object = json.loads(result)
+        data: object = json.loads(result)
     except ValueError:  # a result so long that its middle was left out
         return None
-    return cast("dict[str, Any]", told) if isinstance(told, dict) else None
+    return cast("dict[str, Any]", data) if isinstance(data, dict) else None

@@ -40,8 +40,10 @@ def _overview(found: Found) -> str:
     at_least = "" if found.whole_folder_seen else "at least "
     size = sum(file.size for file in found.files)
     kinds = Counter(PurePosixPath(file.path).suffix or "no suffix" for file in found.files).most_common(6)
-    told = f"{', '.join(f'{number:,} {kind}' for kind, number in kinds)}; {size:,} bytes together"
-    listed = f" Of these the {len(found.files):,} that were changed last: {told}." if found.not_listed else f" {told}."
+    by_kind = f"{', '.join(f'{number:,} {kind}' for kind, number in kinds)}; {size:,} bytes together"
+    listed = (
+        f" Of these the {len(found.files):,} that were changed last: {by_kind}." if found.not_listed else f" {by_kind}."
+    )
     unread = len(_unread(found))
     glimpsed = f", and saw the first lines of {unread:,} more" if unread else ""
     return (

@@ -18,7 +18,7 @@ from looplatch.encoding import encode
 from looplatch.export.source import Open, nanoseconds, records_of
 from looplatch.states.reasons import Terminal
 from looplatch.states.record import Kind, Record
-from looplatch.states.vocabulary import EffectClass, Outcome
+from looplatch.states.vocabulary import EffectClass, EffectOutcome
 
 SCOPE: Final = "looplatch"
 INTERNAL, CLIENT = 1, 3  # kinds of spans, as OTLP counts them
@@ -86,7 +86,7 @@ def span_of(begin: Record, end: Record | None, until_ns: int = 0) -> SpanMade | 
     error = "unknown" if end is None else object_in(end, "error").get("type")
     match begin.effect_class:
         case EffectClass.MODEL | EffectClass.SUMMARY:
-            if error is None and outcome != Outcome.OK:
+            if error is None and outcome != EffectOutcome.OK:
                 error = outcome
             attributes = _chat(begin, end)
             return made(f"chat {begin['model']}", CLIENT, attributes, error)

@@ -39,11 +39,11 @@ class ToolNotes:
 
     async def __call__(self, context: ToolsContext) -> str | None:
         """Return the note of a turn. Raises ModelCallFailed where the model gives none."""
-        told = "\n".join(_told(context))
-        return await context.ask(told, model=self._model, system=self._prompt, max_tokens=self._max_tokens)
+        prompt = "\n".join(_lines(context))
+        return await context.ask(prompt, model=self._model, system=self._prompt, max_tokens=self._max_tokens)
 
 
-def _told(context: ToolsContext) -> Iterable[str]:
+def _lines(context: ToolsContext) -> Iterable[str]:
     if context.text:
         yield f"The agent said:\n{cut_text(context.text, _CALL_BYTES)}\n"
     for call in context.calls:

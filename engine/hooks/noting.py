@@ -70,9 +70,9 @@ class Noting:
         except Exception as error:
             ended = type(error).__name__
         with contextlib.suppress(AuditError):  # the run's own next record meets it, too
-            self._told(record, ended, note, asking.spent, context)
+            self._finish(record, ended, note, asking.spent, context)
 
-    def _told(
+    def _finish(
         self, record: Record, ended: str, note: str | None, spent: Mapping[str, int], context: ToolsContext
     ) -> None:
         journal = self._at.journal

@@ -36,14 +36,14 @@ class Pass:
 
 @attrs.frozen
 class Block:
-    """The model is to go on; `reason` is told to it. Raises UsageError for a reason that is no text."""
+    """The model has to go on; it is sent `reason`. Raises UsageError for a reason that is no text."""
 
     reason: str = attrs.field(validator=_is_text)
 
 
 @attrs.frozen
 class Halt:
-    """The run ends now, as failed; `reason` is told to the caller. Raises UsageError for a reason that is no text."""
+    """The run ends now, as failed; the caller gets `reason`. Raises UsageError for a reason that is no text."""
 
     reason: str = attrs.field(validator=_is_text)
 

@@ -16,12 +16,12 @@ from looplatch.workplace import Workplace
 
 
 @attrs.frozen(kw_only=True)
-class Verdict:
+class StopDecision:
     """What the stop hooks said: the event that follows, the reason they gave, and both in words."""
 
     event: Event
     reason: str = ""
-    told: str | None = None
+    message: str | None = None
 
 
 Said = Pass | Block | Halt
@@ -29,7 +29,7 @@ Said = Pass | Block | Halt
 
 async def ask_stop_hooks(
     at: Workplace, context: Context, text: str, new_tokens: int, said: Sequence[tuple[str, Said]] = ()
-) -> Verdict:
+) -> StopDecision:
     """Ask the hooks; the first that does not pass decides. Raises what a hook raises.
 
     said: what the first of them said to an earlier process, with their names: they are not asked again.
@@ -41,12 +41,12 @@ async def ask_stop_hooks(
             case Pass():
                 pass
             case Block(reason=reason):
-                told = f"the stop hook {name} blocked: {reason}"
-                return Verdict(event=on.StopHooksBlocked(hook=name), reason=reason, told=told)
+                message = f"the stop hook {name} blocked: {reason}"
+                return StopDecision(event=on.StopHooksBlocked(hook=name), reason=reason, message=message)
             case Halt(reason=reason):
-                told = f"the stop hook {name} halted the run: {reason}"
-                return Verdict(event=on.StopHooksHalted(hook=name), reason=reason, told=told)
-    return Verdict(event=on.StopHooksPassed(new_tokens=new_tokens))
+                message = f"the stop hook {name} halted the run: {reason}"
+                return StopDecision(event=on.StopHooksHalted(hook=name), reason=reason, message=message)
+    return StopDecision(event=on.StopHooksPassed(new_tokens=new_tokens))
 
 
 async def _ask(at: Workplace, hook: StopHook, name: str, context: Context, text: str) -> Said:

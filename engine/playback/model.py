@@ -17,7 +17,7 @@ from looplatch.resuming.contents import Contents
 from looplatch.states.record import Kind, Record
 from looplatch.states.table import DECISIONS
 from looplatch.states.trouble import TroubleKind
-from looplatch.states.vocabulary import EffectClass, Outcome
+from looplatch.states.vocabulary import EffectClass, EffectOutcome
 
 Event = dict[str, Any]
 
@@ -83,7 +83,7 @@ class RecordedModel:
     async def size(self, model: str) -> ModelSize:
         """What was said of the model's size. Raises ModelCallFailed where nothing was."""
         end = self._next(self._sizes)
-        if end["outcome"] != Outcome.OK:
+        if end["outcome"] != EffectOutcome.OK:
             raise ModelCallFailed(Failure(type=end["outcome"]))
         return ModelSize(window=end.get("window"), output=end.get("output"))
 
@@ -118,7 +118,7 @@ class RecordedModel:
                 tail.append(_opened(place, self._contents.block(block)))
         if failure is None:
             tail += _stop(end.get("stop_reason"))
-        elif end["outcome"] == Outcome.INTERRUPTED:
+        elif end["outcome"] == EffectOutcome.INTERRUPTED:
             raise PlaybackOver
         return RecordedStream(head, tail, failure, self._begun, call.begun if cut else ())
 
@@ -152,7 +152,7 @@ class RecordedModel:
 
     def _summary(self, call: Call, end: Record) -> "RecordedStream":
         head = [_start(end, call.begin["model"])]
-        if end["outcome"] != Outcome.OK:
+        if end["outcome"] != EffectOutcome.OK:
             failure = Failure(type=end["outcome"], status=200, should_retry=self._transient.get(end.seq))
             return RecordedStream(head, [], failure)
         made: Any = self._contents.value(end["result"])

@@ -161,7 +161,7 @@ def _made(machine: Machine, cursor: Cursor, state: str, event: Event) -> dict[st
         return {"kind": "rejected", "source": state, "target": state, **nothing, "guards": guards, "change": {}}
     return {
         "kind": "transition",
-        **move.told,
+        **move.recorded,
         "guards": [[name, verdict] for name, verdict in move.verdicts],
         "change": {name: _plain(value) for name, value in move.change.items()},
     }

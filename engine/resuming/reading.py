@@ -103,7 +103,7 @@ class Resumption:
             given: dict[str, PastApproval] = {}
             nested: dict[str, dict[str, PastApproval]] = {}
             journal = Journal(log, plan.secrets)
-            log.resume(lambda: journal.told(self._claim(plan, journal, contents, given, nested)))
+            log.resume(lambda: journal.with_redacted(self._claim(plan, journal, contents, given, nested)))
             return restoring.driver(given, nested)
         except BaseException:
             log.close()

@@ -194,12 +194,12 @@ class RestoredAnswer(Answer):
 
     def _ruled(self, call: Call, asked: PastHook) -> PastCall:
         """A call that has not begun, and of which the hook has said what it said: it is not asked again."""
-        told = ruled(self._at.plan.rules, call, self._verdict(asked), lambda given: self._with_input(call, given))
-        match told:
+        decided = ruled(self._at.plan.rules, call, self._verdict(asked), lambda given: self._with_input(call, given))
+        match decided:
             case Denial():
-                return PastCall(call=call, outcome=denied(call, told))
+                return PastCall(call=call, outcome=denied(call, decided))
             case Call():
-                return PastCall(call=told, permitted=True, edited=asked.edited)
+                return PastCall(call=decided, permitted=True, edited=asked.edited)
             case Asked():
                 return PastCall(call=call, awaited=True)
 
@@ -260,8 +260,8 @@ class RestoredAnswer(Answer):
         """The outcome that a tool_result block tells of."""
         block = self._contents.block(skeleton)
         is_error = block.get("is_error") is True
-        told = None if tool is None or tool.end is None else tool.end["outcome"]
-        cause = Cause(told) if told in list(Cause) else Cause.FAILED if is_error else Cause.ANSWERED
+        how = None if tool is None or tool.end is None else tool.end["outcome"]
+        cause = Cause(how) if how in list(Cause) else Cause.FAILED if is_error else Cause.ANSWERED
         return Outcome(call=call, cause=cause, content=block.get("content", ""), is_error=is_error)
 
 

@@ -116,9 +116,9 @@ class Restoring:
         )
         if snapshot.terminal is None:
             events: list[Event] = [RunResumed(begun=cut)]
-            told = (*snapshot.untold, *given)
-            if told and snapshot.state is State.SUSPENDED:
-                events.append(ApprovalGiven(calls=told, awaited=len(awaited)))
+            decided = (*snapshot.untold, *given)
+            if decided and snapshot.state is State.SUSPENDED:
+                events.append(ApprovalGiven(calls=decided, awaited=len(awaited)))
             driver.resume(events, snapshot.pending)
         return driver
 

@@ -68,8 +68,8 @@ class ScriptedAPI:
     it so and that asks not to be retried.
 
     `count` says how many input tokens a request has. With a `window`, a prompt (or prompt and `max_tokens`) beyond it
-    is refused as the API does. `known` are thinking blocks of an earlier talk that this server shall take for its own.
-    `counting` answers `/v1/messages/count_tokens` instead of `count`. `models` has what `/v1/models/{name}` tells.
+    is refused as the API does. `known` are thinking blocks of an earlier conversation that count as this server's own.
+    `counting` answers `/v1/messages/count_tokens` instead of `count`. `models` has the answers of `/v1/models/{name}`.
 
     Raises ScriptError for what is no script.
 

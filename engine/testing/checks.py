@@ -84,12 +84,12 @@ def assert_matches(subject: Subject, golden: str | os.PathLike[str], *, rewrite:
     wanted = file.read_bytes().splitlines()
     for place, (is_, was) in enumerate(zip(lines, wanted, strict=False), 1):
         if is_ != was:
-            raise AssertionError(f"{file}, line {place}{_told(orjson.loads(is_), was)}")
+            raise AssertionError(f"{file}, line {place}{_differing(orjson.loads(is_), was)}")
     if len(lines) != len(wanted):
         raise AssertionError(f"{file} and the log differ in length: {len(wanted)} and {len(lines)} records")
 
 
-def _told(now: dict[str, Any], line: bytes) -> str:
+def _differing(now: dict[str, Any], line: bytes) -> str:
     """The first thing in which a record is not what a line of the file says."""
     try:
         was = orjson.loads(line)

@@ -68,7 +68,7 @@ class Coverage:
         """Count what a log walked."""
         self.walks.append(walk_of(log, self._part))
 
-    def told(self) -> list[Any]:
+    def dump(self) -> list[Any]:
         """What was counted as plain data, for another process: strings, numbers and lists alone."""
         return [
             [
@@ -78,9 +78,9 @@ class Coverage:
             for walk in self.walks
         ]
 
-    def take(self, told: Sequence[Any]) -> None:
-        """Count what another process told, whose table and names are the same."""
-        for steps, visits in told:
+    def take(self, counts: Sequence[Any]) -> None:
+        """Add what `dump` gave in another process, whose table and names are the same."""
+        for steps, visits in counts:
             counted = {(index, State(state)): count for index, state, count in steps}
             visited = {State(state): count for state, count in visits}
             self.walks.append(Walk(steps=counted, times={}, visits=visited, dwelt={}, last=None))

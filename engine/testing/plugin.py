@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from looplatch.testing.covering import Coverage
 
 _COVERAGE = pytest.StashKey["Coverage | None"]()
-_TOLD = "looplatch_coverage"  # by a worker of pytest-xdist to its controller
+_COUNTS = "looplatch_coverage"  # by a worker of pytest-xdist to its controller
 DIAGRAM = "looplatch-coverage.svg"
 
 
@@ -33,8 +33,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     named = "a state that they leave, EVENT, EVENT[guard], or as they are printed; may be given again"
     for switch, about in (("only", "look at these rows alone"), ("without", "leave out rows that no run can reach")):
-        told = f"with --looplatch-coverage, {about}: ROWS is {named}"
-        group.addoption(f"--looplatch-coverage-{switch}", metavar="ROWS", action="append", default=[], help=told)
+        about = f"with --looplatch-coverage, {about}: ROWS is {named}"
+        group.addoption(f"--looplatch-coverage-{switch}", metavar="ROWS", action="append", default=[], help=about)
     group.addoption("--looplatch-rewrite", action="store_true", help="write golden logs anew instead of comparing them")
 
 
@@ -154,21 +154,21 @@ def scripted_api() -> "Generator[Callable[..., ScriptedAPI]]":
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take what a worker of pytest-xdist has counted; one that crashed has told nothing."""
+    """Take what a worker of pytest-xdist has counted; one that crashed has sent nothing."""
     counted: Coverage | None = node.config.stash[_COVERAGE]
-    told: dict[str, Any] = getattr(node, "workeroutput", {})
+    output: dict[str, Any] = getattr(node, "workeroutput", {})
     if counted is not None:
-        counted.take(told.get(_TOLD, ()))
+        counted.take(output.get(_COUNTS, ()))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Look at the rows that all logs walked together; a worker of pytest-xdist, which saw some alone, tells its own."""
+    """Look at the rows that all logs walked together; a worker of pytest-xdist, which saw only some, sends its own."""
     counted = session.config.stash[_COVERAGE]
     if counted is None:
         return
-    told: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
-    if told is not None:
-        told[_TOLD] = counted.told()
+    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output[_COUNTS] = counted.dump()
         return
     counted.draw()
     if counted.missed and session.exitstatus == pytest.ExitCode.OK:

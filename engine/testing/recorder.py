@@ -219,9 +219,9 @@ class _Passed:
         gate.gate.set()
 
     def lines(self, number: int) -> list[dict[str, Any]]:
-        told = bool(self.pieces) and self.pieces[-1].startswith(b"event: message_stop\n")  # many read no further
+        ended = bool(self.pieces) and self.pieces[-1].startswith(b"event: message_stop\n")  # many read no further
         headers = self.exchange.wire.headers
-        heard = Heard(status=self.status, headers=headers, pieces=self.pieces, whole=self.whole or told)
+        heard = Heard(status=self.status, headers=headers, pieces=self.pieces, whole=self.whole or ended)
         return spelled(number, self.exchange.request.body, heard)
 
 

@@ -153,10 +153,10 @@ class TableWalk(RuleBasedStateMachine):
         if not legal:
             return
         kind = data.draw(st.sampled_from(legal))
-        told: dict[str, Any] = {}
+        fixed: dict[str, Any] = {}
         if kind.__name__ == "TroubleNamed":
-            told["trouble"] = self.context.trouble
-        self.send(data.draw(events_of(kind, **told)))
+            fixed["trouble"] = self.context.trouble
+        self.send(data.draw(events_of(kind, **fixed)))
 
     def send(self, event: Event) -> Move:
         """Send an event; the row that was taken is checked."""

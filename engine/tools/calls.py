@@ -1,4 +1,4 @@
-"""The values that the tools' room passes on: a call, why it may not run, and how it ended."""
+"""The values that the modules of `looplatch.tools` share: a call, why it may not run, and how it ended."""
 
 from enum import StrEnum
 from typing import Any

@@ -67,7 +67,7 @@ class InputValidator:
             if self._compiled.is_valid(cast("dict[str, Any]", given)):
                 return None
             errors = self._compiled.iter_errors(cast("dict[str, Any]", given))
-            found = [text for error in errors for text in _told(error)]
+            found = [text for error in errors for text in _messages(error)]
         except Exception as error:  # a pattern that backtracks too far, a value that is no JSON
             return f"input: cannot be checked: {_cut(str(error))}"
         named = sorted(set(found))
@@ -80,7 +80,7 @@ def _refuse(uri: str) -> Any:
     raise ValueError(f"{uri} is another document; a tool's schema must hold all that it refers to")
 
 
-def _told(error: "jsonschema_rs.ValidationError") -> list[str]:
+def _messages(error: "jsonschema_rs.ValidationError") -> list[str]:
     """The problems, named by the field that is to be changed rather than by the object around it."""
     import jsonschema_rs
 
@@ -91,16 +91,18 @@ def _told(error: "jsonschema_rs.ValidationError") -> list[str]:
         case jsonschema_rs.ValidationErrorKind.AdditionalProperties(unexpected=names):
             return [f"{_place([*path, name])}: is not a known field" for name in names]
         case jsonschema_rs.ValidationErrorKind.AnyOf(context=branches):
-            return _told_of_branches(branches) or [f"{_place(path)}: {_cut(error.message)}"]
+            return _branch_messages(branches) or [f"{_place(path)}: {_cut(error.message)}"]
         case _:
             return [f"{_place(path)}: {_cut(error.message)}"]
 
 
-def _told_of_branches(branches: "Sequence[Sequence[jsonschema_rs.ValidationError]]") -> list[str]:
+def _branch_messages(branches: "Sequence[Sequence[jsonschema_rs.ValidationError]]") -> list[str]:
     """What each alternative would have taken, since "not valid under any of the schemas" helps nobody."""
-    told = [[text for error in branch for text in _told(error)] for branch in branches]
+    branched = [[text for error in branch for text in _messages(error)] for branch in branches]
     # An optional value that is there but wrong: that it might have been null is no help.
-    wanted = [texts for texts in told if not all(text.endswith('is not of type "null"') for text in texts)] or told
+    wanted = [
+        texts for texts in branched if not all(text.endswith('is not of type "null"') for text in texts)
+    ] or branched
     return wanted[0] if len(wanted) == 1 else ["; or ".join(dict.fromkeys(", ".join(texts) for texts in wanted))]
 
 

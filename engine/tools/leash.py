@@ -146,9 +146,9 @@ def _result(task: "asyncio.Task[_Kept]") -> _Kept:
     error = task.exception()
     if error is None:
         return task.result()
-    told = RuntimeError(f"the code raised {type(error).__name__}, which ends a coroutine and is no error to raise")
-    told.__cause__ = error
-    return _Kept(error=told)
+    wrapped = RuntimeError(f"the code raised {type(error).__name__}, which ends a coroutine and is no error to raise")
+    wrapped.__cause__ = error
+    return _Kept(error=wrapped)
 
 
 async def _end(task: asyncio.Task[_Kept], grace_s: float, timer: Timer) -> asyncio.CancelledError | None:

@@ -66,11 +66,11 @@ def halted_text(toolset: str) -> str:
 def failed_text(error: BaseException) -> str:
     """The text for a tool that raised. Never raises, whatever the exception's own text does."""
     try:
-        told = "\n".join([str(error), *getattr(error, "__notes__", [])]).strip()
+        text = "\n".join([str(error), *getattr(error, "__notes__", [])]).strip()
     except Exception:
-        told = "(its text could not be read)"
+        text = "(its text could not be read)"
     kind = type(error).__name__
-    return bounded(f"failed: {kind}: {told}" if told else f"failed: {kind}")
+    return bounded(f"failed: {kind}: {text}" if text else f"failed: {kind}")
 
 
 def unknown_tool_text(name: str, known: Iterable[str]) -> str:

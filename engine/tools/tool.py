@@ -27,7 +27,7 @@ Close = Callable[[str], Awaitable[None]]
 
 @attrs.frozen
 class ToolResult:
-    """A result with a mark: `content` is anything that a tool may return, `is_error` tells the model that it failed."""
+    """A result that says whether it is an error: `content` is anything that a tool may return."""
 
     content: object
     is_error: bool = attrs.field(default=False, kw_only=True, validator=is_switch)

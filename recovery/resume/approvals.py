@@ -18,7 +18,7 @@ class ApprovalFold:
         self.given: dict[str, PastApproval] = {}
         self.nested: dict[str, dict[str, PastApproval]] = {}
         self._awaited: tuple[str, ...] = ()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     @property
     def awaited(self) -> tuple[str, ...]:
@@ -28,17 +28,17 @@ class ApprovalFold:
     @property
     def untold(self) -> tuple[str, ...]:
         """The calls decided on that no event tells of."""
-        return tuple(call for call in self.given if call not in self._told)
+        return tuple(call for call in self.given if call not in self._reported)
 
     def move(self, record: Record) -> None:
         """A move."""
         if record["event"] == "ApprovalAwaited":
             self._awaited = tuple(record["fields"]["calls"])
-            self._told.difference_update(self._awaited)
+            self._reported.difference_update(self._awaited)
             for call in self._awaited:
                 self.given.pop(call, None)  # the run inside it has gone on, and waits again
         elif record["event"] == "ApprovalGiven":
-            self._told.update(record["fields"]["calls"])
+            self._reported.update(record["fields"]["calls"])
         if record["target"] != State.SUSPENDED:
             self._awaited = ()
 

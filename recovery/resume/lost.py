@@ -38,8 +38,8 @@ class ContentRemoved(CannotResume):
             problem = f"the content with the commitment {commitment} was deleted (a tombstone says so)"
             mend = "A run goes on only with all that was said; start another one"
         else:
-            told = "" if why is None else f", and {why}"
-            problem = f"the content with the commitment {commitment} was kept without the secrets in it{told}"
+            because = "" if why is None else f", and {why}"
+            problem = f"the content with the commitment {commitment} was kept without the secrets in it{because}"
             mend = "Start another run" if why else "Resume with accept_changes=True to go on with what was kept"
         super().__init__(problem, mend)
         self.commitment = commitment

@@ -210,8 +210,8 @@ class PastApproval:
 def measured_in(end: Record) -> MeasuredOverflow | None:
     """What the API measured when it refused a prompt as too long, as the end of the call tells."""
     error: Mapping[str, Any] = end.get("error") or {}
-    told = error.get("measured")
-    return None if told is None else MeasuredOverflow(**told)
+    measured = error.get("measured")
+    return None if measured is None else MeasuredOverflow(**measured)
 
 
 def answers_of(blocks: Iterable[Skeleton]) -> dict[str, Skeleton]:

@@ -21,9 +21,9 @@ class SettingChange:
     agents: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "".join(f"in the sub-agent {agent}: " for agent in self.agents) + self._told()
+        return "".join(f"in the sub-agent {agent}: " for agent in self.agents) + self._text()
 
-    def _told(self) -> str:
+    def _text(self) -> str:
         if self.name != "limits":
             return f"{self.name} (was {self.was}, is {self.now})"
         names = [name for name in self.now if self.was.get(name) != self.now[name]]

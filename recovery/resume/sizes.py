@@ -6,7 +6,7 @@ from looplatch.recovery.resume.past import Entry, PastCount, measured_in
 from looplatch.recovery.sizes import Asked, Learned, Measured, Switched
 from looplatch.recovery.windows import ModelSize
 from looplatch.states.record import Record
-from looplatch.states.vocabulary import Outcome
+from looplatch.states.vocabulary import EffectOutcome
 
 
 class SizeFold:
@@ -27,7 +27,7 @@ class SizeFold:
 
     def count(self, end: Record, entries: Sequence[Entry]) -> None:
         """The API was asked how large the history is."""
-        if end["outcome"] == Outcome.OK:
+        if end["outcome"] == EffectOutcome.OK:
             self.counted = PastCount(tokens=end["tokens"], entries=entries)
 
     def answered(self, end: Record | None, joins: bool, entries: Sequence[Entry]) -> None:

@@ -11,7 +11,7 @@ from looplatch.states.level import Level
 from looplatch.states.reasons import Continue
 from looplatch.states.record import Record
 from looplatch.states.trouble import TroubleKind
-from looplatch.states.vocabulary import Outcome
+from looplatch.states.vocabulary import EffectOutcome
 
 _STEPS: Final = {str(Level.COLLAPSE): Step.STAGE, str(Level.COMPACT): Step.COMPACT}
 
@@ -49,10 +49,10 @@ class SummaryFold:
         begin = self._begin
         if begin is None:
             return
-        if record["outcome"] == Outcome.OK:
+        if record["outcome"] == EffectOutcome.OK:
             self.written = PastSummary(level=begin["level"], text=record["result"], spent=record["usage"])
         elif begin.get("by") == "api" and trouble_of(Failure(type=record["outcome"])) is TroubleKind.FATAL:
-            self.api_refuses = record["outcome"] != Outcome.INTERRUPTED
+            self.api_refuses = record["outcome"] != EffectOutcome.INTERRUPTED
 
     def move(self, record: Record, entries: Sequence[Entry]) -> None:
         """A move was made."""

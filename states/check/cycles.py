@@ -118,11 +118,11 @@ def _after(
             values = domain_of(table.counters, row.event, PROFILES[0])(f"event.{name}")
             options = [{**option, name: value} for option in options for value in values]
     for option in options:
-        told = {name: option.get(name, value) for name, value in held.items() if name in fields}
+        carried = {name: option.get(name, value) for name, value in held.items() if name in fields}
         if row.event.external:
-            told = option
-        if all(value is not None for value in told.values()) and may(
-            row, {**held, **{f"event.{name}": value for name, value in told.items()}}
+            carried = option
+        if all(value is not None for value in carried.values()) and may(
+            row, {**held, **{f"event.{name}": value for name, value in carried.items()}}
         ):
             new = {**held, **{name: value for name, value in row.sets if name in held}, **option}
             yield tuple(new.items())

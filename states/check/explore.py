@@ -71,7 +71,7 @@ class _Question:
     rows: tuple[Transition, ...]
     names: tuple[str, ...]
     places: tuple[int, ...]
-    told: tuple[str, ...]  # fields of which the event tells what the context has
+    mirrored: tuple[str, ...]  # fields in which the event repeats what the context has
     known: dict[_Values, tuple["_Way", ...]] = attrs.field(factory=dict[_Values, "tuple[_Way, ...]"])
 
 
@@ -148,16 +148,16 @@ class _Explorer:
 
     def _question(self, state: State, event: type[Event]) -> _Question:
         rows = self._table.alternatives(state, event)
-        told = [name for name in event.field_names() if name in self._flags and not event.external]
+        mirrored = [name for name in event.field_names() if name in self._flags and not event.external]
         names = dict.fromkeys(name for row in rows for name in row.guard.reads if name in self._place)
-        names |= dict.fromkeys(told)
+        names |= dict.fromkeys(mirrored)
         return _Question(
             state=state,
             event=event,
             rows=rows,
             names=tuple(names),
             places=tuple(self._place[name] for name in names),
-            told=tuple(told),
+            mirrored=tuple(mirrored),
         )
 
     def run(self) -> Exploration:
@@ -177,7 +177,7 @@ class _Explorer:
                     ways.append((number, row))
         longest = longest_way([[number for number, _ in ways] for ways in by_itself])
         if longest.cycle:
-            self._note("cycle", f"a run may go round for ever: {_told_cycle(longest.cycle, by_itself)}")
+            self._note("cycle", f"a run may go round for ever: {_cycle_text(longest.cycle, by_itself)}")
         self._note_unreached()
         return Exploration(
             configurations=len(numbers),
@@ -205,7 +205,9 @@ class _Explorer:
         """Every move from a configuration, and where it leads."""
         for event in here.awaited:
             if event not in self._events[here.state]:
-                self._note(f"lost {event} {here.state}", f"{self._told(here)} awaits {event.__name__}, and has no row")
+                self._note(
+                    f"lost {event} {here.state}", f"{self._described(here)} awaits {event.__name__}, and has no row"
+                )
         led = False
         for event in self._events[here.state]:
             if event.external or event in here.awaited:
@@ -213,7 +215,9 @@ class _Explorer:
                     led = led or not event.external
                     yield way[0].row, self._after(here, way)
         if not led and here.awaited:
-            self._note(f"stuck {here.state}", f"{self._told(here)} cannot go on: no awaited event has a row that holds")
+            self._note(
+                f"stuck {here.state}", f"{self._described(here)} cannot go on: no awaited event has a row that holds"
+            )
 
     def _ways(self, here: Configuration, question: _Question) -> tuple[_Way, ...]:
         held = tuple([here.values[place] for place in question.places])
@@ -225,7 +229,7 @@ class _Explorer:
         """The ways that an event takes from where the context holds this, whatever it brings; each once."""
         event, rows = question.event, question.rows
         taken = {name for row in rows for name in row.takes}
-        fixed = dict(held) | {f"event.{name}": held[name] for name in question.told if name not in taken}
+        fixed = dict(held) | {f"event.{name}": held[name] for name in question.mirrored if name not in taken}
         if any(value is None for name, value in fixed.items() if name.startswith("event.")):
             return  # nothing that it could tell of
         if event not in self._domains:
@@ -268,7 +272,7 @@ class _Explorer:
                 self._note(f"past {name} {row.name}", f"the row {row.name} raises {name} past its bound of {bound}")
         return Configuration(state, change.awaited, tuple(values))
 
-    def _told(self, here: Configuration) -> str:
+    def _described(self, here: Configuration) -> str:
         """A configuration in words: what is not as it was in the beginning."""
         start = dict(zip(self._fields, self._start.values, strict=True))
         held = dict(zip(self._fields, here.values, strict=True))
@@ -276,6 +280,6 @@ class _Explorer:
         return f"{here.state} ({other})" if other else str(here.state)
 
 
-def _told_cycle(cycle: list[int], ways: list[list[tuple[int, Transition]]]) -> str:
+def _cycle_text(cycle: list[int], ways: list[list[tuple[int, Transition]]]) -> str:
     steps = zip(cycle, [*cycle[1:], cycle[0]], strict=True)
     return ", ".join(next(row.name for number, row in ways[at] if number == to) for at, to in steps)

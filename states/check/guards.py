@@ -134,11 +134,11 @@ def _tried(counters: tuple[Counter, ...], event: type[Event], guards: tuple[Guar
                 except Exception as error:
                     problem = f"{type(error).__name__}: {error}"
                     faults.setdefault(
-                        f"raises {guard.name}", f"the guard {guard.name} raises {problem}, for {_told(trial)}"
+                        f"raises {guard.name}", f"the guard {guard.name} raises {problem}, for {_described(trial)}"
                     )
                     continue
                 if not isinstance(verdict, bool):
-                    problem = f"the guard {guard.name} says {verdict!r}, which is no boolean, for {_told(trial)}"
+                    problem = f"the guard {guard.name} says {verdict!r}, which is no boolean, for {_described(trial)}"
                     faults.setdefault(f"verdict {guard.name}", problem)
                 for name in sorted(seen - set(guard.reads)):
                     faults.setdefault(
@@ -147,11 +147,11 @@ def _tried(counters: tuple[Counter, ...], event: type[Event], guards: tuple[Guar
                 if verdict:
                     holding.append(guard.name)
             if not holding:
-                faults.setdefault("gap", f"no guard holds for {_told(trial)}")
+                faults.setdefault("gap", f"no guard holds for {_described(trial)}")
             elif len(holding) > 1:
-                faults.setdefault("overlap", f"the guards {' and '.join(holding)} both hold for {_told(trial)}")
+                faults.setdefault("overlap", f"the guards {' and '.join(holding)} both hold for {_described(trial)}")
     return tuple(faults.values())
 
 
-def _told(trial: Trial) -> str:
+def _described(trial: Trial) -> str:
     return ", ".join(f"{name}={value}" for name, value in sorted(trial.values.items())) or "any context and event"

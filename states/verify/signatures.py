@@ -22,8 +22,8 @@ _HEX: Final = frozenset("0123456789abcdef")
 class PublicKey:
     """What signatures are checked with.
 
-    key_id: its name, as a genesis has it. verifies: whether a signature (the second argument) is this key's one of
-    these bytes (the first). Anything that can check one may stand behind it.
+    key_id: its name, as a genesis has it. verifies: of data and a signature, whether the signature was made of the
+    data with this key. Anything that can check signatures may stand behind it.
     """
 
     key_id: str

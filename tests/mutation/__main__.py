@@ -71,9 +71,9 @@ class Mutation:
         if forked(partial(sees, [items[name] for name in self.calls], None)):
             raise AssertionError("a test fails without a mutant, when all run in one process")
         for mutant in mutants():
-            if self.wanted not in mutant.told:
+            if self.wanted not in mutant.description:
                 continue
-            if mutant.told in EQUIVALENT:
+            if mutant.description in EQUIVALENT:
                 self.equal += 1
                 continue
             asked = [name for name, called in self.calls.items() if mutant.names & {*called}]
@@ -81,7 +81,7 @@ class Mutation:
             if forked(partial(sees, [items[name] for name in asked], mutant)):
                 self.killed += 1
             else:
-                self.survivors.append(f"{mutant.told} (line {mutant.line}; {len(asked)} tests)")
+                self.survivors.append(f"{mutant.description} (line {mutant.line}; {len(asked)} tests)")
                 print(f"survived: {self.survivors[-1]}", flush=True)
         print(f"{self.killed} mutants killed, {len(self.survivors)} survived, {self.equal} are no change", end=" ")
         print(f"({time.monotonic() - began:.0f} s)", flush=True)
@@ -198,7 +198,7 @@ def main() -> int:
     if not mutation.calls:
         print(f"the tests could not be collected ({code!r})")
         return 2
-    left = EQUIVALENT.keys() - {mutant.told for mutant in mutants()}
+    left = EQUIVALENT.keys() - {mutant.description for mutant in mutants()}
     for name in sorted(left):
         print(f"listed as no change, and is no mutant: {name}")
     return 1 if mutation.survivors or left else 0

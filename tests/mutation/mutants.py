@@ -48,7 +48,7 @@ class Mutant:
     changed: ast.expr = field(repr=False)
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Where it is, and what was changed; the same in each process, and as long as nothing is changed there."""
         file = self.module.__name__.rpartition(".")[2]
         return f"{file}: {', '.join(sorted(self.names))}: {self.was} -> {self.now}"

@@ -75,15 +75,15 @@ class _Shell:
                     code = await self._carried_out(command, output)
             except TimeoutError:
                 await self.close()
-                told = f"timed out after {seconds:g} s; it and all that the shell had started was ended. {_AFRESH}"
-                return ToolResult(_joined(output.text(), f"[{told}]"), is_error=True)
+                note = f"timed out after {seconds:g} s; it and all that the shell had started was ended. {_AFRESH}"
+                return ToolResult(_joined(output.text(), f"[{note}]"), is_error=True)
             except BaseException:
                 await self.close()  # what runs on would print into the next command's output
                 raise
             if code is None:
                 ended = await self._ended()
-                told = f"the shell has ended with exit code {ended}. {_AFRESH}"
-                return ToolResult(_joined(output.text(), f"[{told}]"), is_error=True)
+                note = f"the shell has ended with exit code {ended}. {_AFRESH}"
+                return ToolResult(_joined(output.text(), f"[{note}]"), is_error=True)
             text = output.text().removesuffix("\n")
             return text if code == 0 else ToolResult(_joined(text, f"[exit code {code}]"), is_error=True)
 
@@ -106,9 +106,9 @@ class _Shell:
         first, second = secrets.token_hex(8), secrets.token_hex(8)
         mark = f"\n{first}{second} ".encode()
         carried_out = f"eval {shlex.quote(command)} </dev/null >&{_ASIDE} 2>&1"
-        told = f"{carried_out}; printf '\\n{first}%s %d\\n' {second} $? >&{_ASIDE}\n"
+        script = f"{carried_out}; printf '\\n{first}%s %d\\n' {second} $? >&{_ASIDE}\n"
         try:
-            await process.write(told.encode("utf-8", errors="replace"))
+            await process.write(script.encode("utf-8", errors="replace"))
         except OSError:
             return None
         pending = b""
@@ -132,6 +132,6 @@ class _Shell:
         return None if process is None else process.code
 
 
-def _joined(text: str, told: str) -> str:
+def _joined(text: str, note: str) -> str:
     text = text.rstrip("\n")
-    return f"{text}\n{told}" if text else told
+    return f"{text}\n{note}" if text else note

@@ -7,7 +7,7 @@ from typing import Any, Final
 from looplatch.states.errors import UsageError
 from looplatch.tools.context import ToolContext
 from looplatch.tools.servers.connection import Connection
-from looplatch.tools.servers.failures import ServerFailed, told
+from looplatch.tools.servers.failures import ServerFailed, described
 from looplatch.tools.servers.results import result_of
 from looplatch.tools.tool import Tool, ToolCall
 
@@ -30,7 +30,7 @@ async def listed(connection: Connection) -> list[Any]:
             if cursor is None:
                 return found
     except Exception as error:
-        raise ServerFailed(connection.server, f"its tools cannot be listed: {told(error)}") from error
+        raise ServerFailed(connection.server, f"its tools cannot be listed: {described(error)}") from error
     raise ServerFailed(connection.server, f"its list of tools does not end ({_MAX_PAGES} pages)")
 
 
@@ -85,6 +85,6 @@ def _call_of(connection: Connection, name: str) -> ToolCall:
         try:
             return result_of(await client.call_tool(name, given, progress_callback=report))
         except MCPError as error:
-            raise ServerFailed(connection.server, told(error)) from error
+            raise ServerFailed(connection.server, described(error)) from error
 
     return call

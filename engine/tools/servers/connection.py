@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TextIO
 
-from looplatch.tools.servers.failures import ServerFailed, told
+from looplatch.tools.servers.failures import ServerFailed, described
 
 __all__ = ["Connection", "error_stream"]
 
@@ -61,7 +61,7 @@ class Connection:
         if cancelled is not None:
             raise cancelled
         if not task.cancelled() and (error := task.exception()) is not None:
-            raise ServerFailed(self.server, told(error)) from error
+            raise ServerFailed(self.server, described(error)) from error
 
     async def _hold(self, opened: "asyncio.Future[None]") -> None:
         async with self._open_client() as client:

@@ -4,7 +4,7 @@ from typing import cast
 
 from looplatch.states.errors import LooplatchError
 
-__all__ = ["ServerFailed", "told"]
+__all__ = ["ServerFailed", "described"]
 
 _MAX_TOLD = 2_000
 
@@ -18,9 +18,9 @@ class ServerFailed(LooplatchError):
         self.problem = problem
 
 
-def told(error: BaseException) -> str:
+def described(error: BaseException) -> str:
     """What an exception says, or those in a group of them."""
     if isinstance(error, BaseExceptionGroup):
         inner = cast("BaseExceptionGroup[BaseException]", error).exceptions
-        return "; ".join(dict.fromkeys(told(one) for one in inner))
+        return "; ".join(dict.fromkeys(described(one) for one in inner))
     return (str(error) or type(error).__name__)[:_MAX_TOLD]

@@ -111,9 +111,9 @@ def _lists(command: str, words: list[str]) -> bool:
 
     Further on, that word might be the value of another option.
     """
-    told = words[:1] == ["--list"] or (command == "tag" and words[:1] == ["-l"])
+    lists = words[:1] == ["--list"] or (command == "tag" and words[:1] == ["-l"])
     flags, valued = ("avri", "") if command == "branch" else ("li", "n")
-    return Options(flags=flags, valued=valued, long=_OF_LISTS, most=None if told else 0).operands(words) is not None
+    return Options(flags=flags, valued=valued, long=_OF_LISTS, most=None if lists else 0).operands(words) is not None
 
 
 def _shows_settings(words: list[str]) -> bool:

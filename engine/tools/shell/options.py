@@ -10,14 +10,14 @@ __all__ = ["Options", "long_names", "names"]
 _DIGITS: Final = "0123456789"
 
 
-def names(told: str) -> frozenset[str]:
+def names(spaced: str) -> frozenset[str]:
     """The words of a text."""
-    return frozenset(told.split())
+    return frozenset(spaced.split())
 
 
-def long_names(told: str) -> frozenset[str]:
+def long_names(spaced: str) -> frozenset[str]:
     """The words of a text, as long options."""
-    return frozenset(f"--{name}" for name in told.split())
+    return frozenset(f"--{name}" for name in spaced.split())
 
 
 @attrs.frozen(kw_only=True)

@@ -25,16 +25,16 @@ def shown(page: Fetched) -> object:
     elif page.media_type == "application/pdf" and page.complete:
         content = [_block("document", page)]
     elif page.media_type in _HTML:
-        content = _told(page, _markdown(_text(page, _marked(page)), page.url))
+        content = _with_address(page, _markdown(_text(page, _marked(page)), page.url))
     elif _TEXTS.fullmatch(page.media_type) and (page.media_type or b"\0" not in page.data):
-        content = _told(page, _text(page, page.charset))
+        content = _with_address(page, _text(page, page.charset))
     else:
         size = f"{len(page.data):,} bytes" if page.complete else f"more than {len(page.data):,} bytes"
         return ToolResult(f"{page.url} is {size} of {page.media_type or 'an unknown type'}, not text", is_error=True)
     return ToolResult(content, is_error=page.status >= 400)
 
 
-def _told(page: Fetched, text: str) -> str:
+def _with_address(page: Fetched, text: str) -> str:
     status = f" (HTTP status {page.status})" if page.status >= 400 else ""
     return f"{page.url}{status}\n\n{text}{'' if page.complete else _CUT}"
 
