@@ -206,7 +206,7 @@ class ChainedLog(ABC):
         salts = self._salts.many(len(payloads))
         hexes = list(map(commitment, salts, payloads))
         if self.keeps_payloads and payloads:
-            if any(payload.find(b"\n") >= 0 for payload in payloads):
+            if b"".join(payloads).find(b"\n") >= 0:
                 raise BadRecord("payload", _TWO_LINES)
             self._store(list(zip(hexes, salts, payloads, strict=True)))
         return list(map(Commitment, hexes, map(len, payloads)))

@@ -150,10 +150,10 @@ class History:
 
     def _rechain(self) -> None:
         """Make the chain over the records anew."""
-        hashes = b"".join([entry.hashes for entry in self._entries]).hex()
+        hashes = b"".join([entry.hashes for entry in self._entries]).hex().encode()
         chained = ZEROS
         for place in range(0, len(hashes), 64):
-            chained = digest((chained + hashes[place : place + 64]).encode())
+            chained = digest(chained.encode() + hashes[place : place + 64])
         self._digest, self._records = chained, len(hashes) // 64
 
     @property
@@ -201,6 +201,11 @@ class History:
     def skeletons(self, index: int) -> list[dict[str, Any]]:
         """What records say of the blocks of the message at `index`."""
         return cast("list[dict[str, Any]]", orjson.loads(self._entries[index].skeletons))
+
+    def skeletons_at(self, places: Sequence[int]) -> list[list[dict[str, Any]]]:
+        """The same of the messages at these places."""
+        told = b",".join([self._entries[place].skeletons for place in places])
+        return cast("list[list[dict[str, Any]]]", orjson.loads(b"[%b]" % told))
 
     def weight_from(self, index: int) -> int:
         """What the messages from `index` on weigh."""
