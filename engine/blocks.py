@@ -48,15 +48,17 @@ def read_block(block: dict[str, Any]) -> Block:
 
     The consumer may do with it what it likes: what is carried out and sent does not change.
     """
-    # By type first: a pattern over several keys is tried at several times the cost of a look at one.
-    match block.get("type"), block:
-        case "text", {"text": str(text)}:
+    get = block.get
+    match get("type"):  # alone: a pattern over several keys is tried at several times the cost
+        case "text" if isinstance(text := get("text"), str):
             return TextBlock(text=text)
-        case "thinking", {"thinking": str(thinking), "signature": str(signature)}:
-            return ThinkingBlock(thinking=thinking, signature=signature)
-        case "tool_use", {"id": str(id_), "name": str(name), "input": input_}:
-            return ToolUseBlock(id=id_, name=name, input=copied(input_))
-        case "tool_result", {"tool_use_id": str(id_)}:
+        case "thinking" if isinstance(thinking := get("thinking"), str) and isinstance(sign := get("signature"), str):
+            return ThinkingBlock(thinking=thinking, signature=sign)
+        case "tool_use" if (
+            isinstance(id_ := get("id"), str) and isinstance(name := get("name"), str) and "input" in block
+        ):
+            return ToolUseBlock(id=id_, name=name, input=copied(block["input"]))
+        case "tool_result" if isinstance(id_ := get("tool_use_id"), str):
             content = block.get("content") or ""
             return ToolResultBlock(tool_use_id=id_, content=copied(content), is_error=block.get("is_error") is True)
         case _:

@@ -239,7 +239,7 @@ class Performer:
         outcomes = self._answer_history()
         if self._at.journal.log.durability == "barrier":
             await self._at.journal.log.sync()
-        self.noting.begin(context.turn, answer.text, outcomes)
+        self.noting.begin(context.turn, lambda: answer.text, outcomes)
         errors = sum(outcome.is_error for outcome in outcomes)
         return on.ToolsAnswered(results=len(outcomes), errors=errors, stop_asked=self.stop_asked)
 

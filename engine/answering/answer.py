@@ -1,6 +1,7 @@
 """One model call and the answer to it: read block by block, its tools started meanwhile, its end told as an event."""
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, cast
 
 from looplatch.answering.beside import WOKEN, Beside
@@ -102,9 +103,12 @@ class Answer:
         """The API's id of the answer."""
         return self._assembly.message_id
 
-    @property
+    @cached_property
     def held(self) -> Held | None:
-        """What the conversation held, in tokens, as the API has counted it; None where it does not say."""
+        """What the conversation held, in tokens, as the API has counted it; None where it does not say.
+
+        Only for an answer that is over: it is counted once.
+        """
         served = any(done.block.get("type") in SERVER_CALLS for done in self._assembly.finished)
         return held(self._assembly.usage, served=served)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from looplatch.audit import AuditError
@@ -32,14 +32,14 @@ class Noting:
         self._tasks: set[asyncio.Task[None]] = set()
         self._unasked: list[Record] = []  # a task may be cancelled before its first step, and then takes none
 
-    def begin(self, turn: int, text: str, outcomes: Sequence[Outcome]) -> None:
-        """Ask the hook, if there is one, about the calls that were just answered."""
+    def begin(self, turn: int, text: Callable[[], str], outcomes: Sequence[Outcome]) -> None:
+        """Ask the hook, if there is one, about the calls that were just answered. `text` gives what the model said."""
         hook = self._at.plan.hooks.after_tools
         if hook is None or not outcomes or len(self._tasks) >= MOST_AT_ONCE:
             return
         record = self._at.journal.note_begins(hook_name(hook), [outcome.call.id for outcome in outcomes])
         self._unasked.append(record)
-        task = asyncio.ensure_future(self._take(record, hook, turn, text, outcomes))
+        task = asyncio.ensure_future(self._take(record, hook, turn, text(), outcomes))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -47,7 +47,7 @@ def problem_of(block: Mapping[str, Any]) -> str | None:
     What a block lacks altogether is none of this: it is just not sent back.
     """
     kind = block["type"]
-    if kind in _CALLS and not all(isinstance(block.get(field), str) and block[field] for field in ("id", "name")):
+    if kind in _CALLS and not (_is_name(block.get("id")) and _is_name(block.get("name"))):
         return "without id or name"
     if kind == "tool_result":
         return "block, which is not the model's to write"
@@ -62,3 +62,7 @@ def problem_of(block: Mapping[str, Any]) -> str | None:
             return None
         case _:
             return "block whose caller is no object with a type"
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and value != ""

@@ -111,6 +111,8 @@ class SdkClient:
 
         self.client = client.with_options(max_retries=0)
         self._reads_requests = reads_requests(self.client)
+        base_url = "" if self._reads_requests else str(self.client.base_url)
+        self._address, self._beta_address = _whole(base_url, _PATH), _whole(base_url, _BETA_PATH)
         self._stream_cls = anthropic.AsyncStream[object]
 
     async def open(self, request: ModelRequest) -> ModelStream:
@@ -158,10 +160,10 @@ class SdkClient:
 
     async def _post(self, request: ModelRequest) -> "anthropic.AsyncStream[object]":
         options, beta = _options(request, self.client.timeout)
-        path = _BETA_PATH if beta else _PATH
+        address = self._beta_address if beta else self._address
         if self._reads_requests:
             return await self.client.post(
-                path,
+                address,
                 cast_to=object,
                 body=decode(request.body),
                 options=options,
@@ -169,7 +171,7 @@ class SdkClient:
                 stream_cls=self._stream_cls,
             )
         return await self.client.post(
-            _whole(str(self.client.base_url), path),
+            address,
             cast_to=object,
             content=request.body,
             options=options,

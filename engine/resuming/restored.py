@@ -5,6 +5,7 @@ flight runs again, and so does a write that is idempotent, with the same key; of
 """
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -97,7 +98,7 @@ class RestoredAnswer(Answer):
         end = self._past.end
         return dict.fromkeys(TOTALS, 0) if end is None else dict(end["usage"])
 
-    @property
+    @cached_property
     def held(self) -> Held | None:
         """What the conversation held, as the API had counted it."""
         held = None if self._past.end is None else self._past.end.get("held")

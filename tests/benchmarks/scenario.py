@@ -41,8 +41,10 @@ class Scenario:
     repeats: int = 1
 
     def path(self) -> str:
-        """The scenario as a part of a URL."""
-        return ",".join(f"{name}={value}" for name, value in attrs.asdict(self).items())
+        """The scenario as a part of a URL; what is as usual is left out, since each client pays for a long address."""
+        usual = attrs.asdict(Scenario())
+        numbers = {name: value for name, value in attrs.asdict(self).items() if value != usual[name]}
+        return ",".join(f"{name}={value}" for name, value in (numbers or {"turns": self.turns}).items())
 
     @classmethod
     @lru_cache
