@@ -6,7 +6,7 @@ comes from outside.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from looplatch.audit.protocol import AuditLog, Commitment, KeepsMany
 from looplatch.encoding import encode
@@ -156,9 +156,9 @@ class Journal:
             Kind.TRANSITION,
             {
                 **move.recorded,
-                "fields": self._fields(move.event),
+                "fields": move.event.fields(self.names.of),
                 "guards": list(map(list, move.verdicts)),
-                "change": {name: self._plain(value) for name, value in move.change.items()},
+                "change": {name: _plain(value) for name, value in move.change.items()},
             },
         )
 
@@ -169,7 +169,7 @@ class Journal:
             {
                 "source": str(state),
                 "event": type(event).__name__,
-                "fields": self._fields(event),
+                "fields": event.fields(self.names.of),
                 "target": str(state),
                 "reason": None,
                 "strategy": None,
@@ -317,25 +317,10 @@ class Journal:
         kept = {"result": None if text is None else text.hex, "bytes": 0 if text is None else text.size}
         return self.ends(begin, outcome, {"usage": spent, **kept})
 
-    def _fields(self, event: Event) -> dict[str, Any]:
-        """What the log holds of an event: whole numbers within bounds, and names that are fit for it."""
-        fields = event.fields()
-        for name, value in fields.items():
-            if type(value) is int:
-                if not -MAX_INT <= value <= MAX_INT:
-                    fields[name] = max(-MAX_INT, min(value, MAX_INT))
-            elif value is not None and value is not False:
-                fields[name] = self._plain(value)
-        return fields
-
-    def _plain(self, value: object) -> object:
-        if value is None or isinstance(value, bool) or (type(value) is int and -MAX_INT <= value <= MAX_INT):
-            return value
-        if isinstance(value, int):
-            return max(-MAX_INT, min(value, MAX_INT))
-        if isinstance(value, list):
-            return [self._plain(item) for item in cast("list[object]", value)]
-        return self.names.of(str(value))
-
     def _begin(self, class_: str, fields: dict[str, Any]) -> Record:
         return self._append(Kind.EFFECT_BEGIN, {"effect": self.log.head[0], "class": class_, **fields})
+
+
+def _plain(value: object) -> object:
+    """A value of the context as a record holds it: members of enums by their names."""
+    return str(value) if isinstance(value, str) else value

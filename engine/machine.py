@@ -74,9 +74,9 @@ class _CompiledEvent(transitions.Event):
     """An event as `transitions` takes it: its guards were asked already, and there is neither queue nor callback."""
 
     def trigger(self, model: Any, *args: Any, **kwargs: Any) -> bool:
-        """Take the row at `place`, of those that leave the model's state; False where there is none."""
+        """Take the row of this place, of those that leave the model's state; False where there is none."""
         rows: Sequence[Any] = self.transitions.get(model.state, ())
-        place: int = kwargs["place"]
+        place: int = args[0]
         if place >= len(rows):
             return False
         if (target := rows[place].dest) is not None:
@@ -94,14 +94,16 @@ class _Compiled(transitions.Machine):
 class _Alternative:
     """A row that may hold from one state: what its guard asks, what a record names, and what changes in the context.
 
-    place: among the alternatives. names: of the fields that get a value of the row's own, which `values` are; `held`
-    reads them. takes: those that get the event's. raises: the counters that go up.
+    place: among the alternatives. verdicts: of all of them, where this one holds. target: the state that is entered, or
+    the one that stays. names: of the fields that get a value of the row's own, which `values` are; `held` reads them.
+    takes: those that get the event's. raises: the counters that go up.
     """
 
     row: Transition
     place: int
-    guard: str
     test: Callable[[Context, Any], bool]
+    verdicts: tuple[tuple[str, bool], ...]
+    target: State
     recorded: Mapping[str, str | None]
     names: tuple[str, ...]
     values: tuple[object, ...]
@@ -142,7 +144,7 @@ class Machine:
         self._choices = {
             (str(state), kind): _Choice(
                 state,
-                tuple(_alternative(state, row, place, counters) for place, row in enumerate(rows)),
+                tuple(_alternative(state, rows, place, counters) for place in range(len(rows))),
                 machine.events[kind.__name__].trigger,
             )
             for state in table.states
@@ -169,29 +171,34 @@ class Machine:
         if choice is None:
             source = self._states[cursor.state]
             raise IllegalTransition(source, kind.__name__, self.table.legal_events(source))
-        source = choice.source
-        said: list[tuple[str, bool]] = []
-        held: list[_Alternative] = []
-        for one in choice.alternatives:
-            verdict = one.test(context, event)
-            said.append((one.guard, verdict))
-            if verdict is True:
-                held.append(one)
+        held = [one for one in choice.alternatives if one.test(context, event) is True]
         if len(held) != 1:
-            raise NoGuardPassed(source, kind.__name__, dict(said), self.table.legal_events(source))
-        taken, row = held[0], held[0].row
-        for counter in taken.raises:
-            if getattr(context, counter.name) >= (bound := counter.bound_in(context)):
-                legal, verdicts = self.table.legal_events(source), dict(said)
-                raise CounterExceeded(
-                    counter.name, bound, row.name, state=source, event=kind.__name__, verdicts=verdicts, legal=legal
-                )
+            raise self._no_guard_passed(choice, context, event)
+        taken = held[0]
         change = _change(context, taken, event)
-        if choice.trigger(cursor, place=taken.place) is not True:
-            raise NoGuardPassed(source, kind.__name__, dict(said), self.table.legal_events(source))
+        for counter in taken.raises:
+            if (raised := getattr(context, counter.name)) >= (bound := counter.bound_in(context)):
+                legal, verdicts = self.table.legal_events(choice.source), dict(taken.verdicts)
+                raise CounterExceeded(
+                    counter.name,
+                    bound,
+                    taken.row.name,
+                    state=choice.source,
+                    event=kind.__name__,
+                    verdicts=verdicts,
+                    legal=legal,
+                )
+            change[counter.name] = raised + 1
+        if choice.trigger(cursor, taken.place) is not True:
+            raise self._no_guard_passed(choice, context, event)
         if change:
             context = cursor.context = context.changed(change)
-        return Move(source, event, self._states[cursor.state], row, tuple(said), change, context, taken.recorded)
+        return Move(choice.source, event, taken.target, taken.row, taken.verdicts, change, context, taken.recorded)
+
+    def _no_guard_passed(self, choice: _Choice, context: Context, event: Event) -> NoGuardPassed:
+        source, kind = choice.source, type(event)
+        verdicts = dict(self.verdicts(source, context, event))
+        return NoGuardPassed(source, kind.__name__, verdicts, self.table.legal_events(source))
 
     def verdicts(self, state: State, context: Context, event: Event) -> tuple[tuple[str, bool], ...]:
         """What every alternative of `event` in `state` says, in the table's order; empty where the event is illegal."""
@@ -200,8 +207,10 @@ class Machine:
         )
 
 
-def _alternative(state: State, row: Transition, place: int, counters: Mapping[str, Counter]) -> _Alternative:
+def _alternative(state: State, rows: Sequence[Transition], place: int, counters: Mapping[str, Counter]) -> _Alternative:
     """A row as an alternative. What is said later counts: the row's values, the event's, resets, raises and totals."""
+    row = rows[place]
+    target = row.target or state
     said = {*row.raises, *(TOTALS if row.adds else ())}
     resets = {name: counters[name].start for name in row.resets if name not in said}
     takes = tuple(name for name in row.takes if name not in said and name not in resets)
@@ -211,12 +220,13 @@ def _alternative(state: State, row: Transition, place: int, counters: Mapping[st
     return _Alternative(
         row,
         place,
-        row.guard.name,
         row.guard.test,
+        tuple((one.guard.name, one is row) for one in rows),
+        target,
         {
             "source": str(state),
             "event": row.event.__name__,
-            "target": str(row.target or state),
+            "target": str(target),
             "reason": None if row.reason is None else str(row.reason),
             "strategy": None if row.strategy is None else str(row.strategy),
             "terminal": None if row.terminal is None else str(row.terminal),
@@ -241,10 +251,8 @@ def _change(context: Context, taken: _Alternative, event: Event) -> dict[str, An
     for name in taken.takes:
         if (value := getattr(event, name)) != getattr(context, name):
             change[name] = value
-    for counter in taken.raises:
-        change[counter.name] = getattr(context, counter.name) + 1
     if taken.row.adds:
         for name, have, more in zip(TOTALS, _totals(context), _totals(event), strict=True):
-            if more and (total := min(have + more, MAX_INT)) != have:  # what a record can hold
-                change[name] = total
+            if more and have < MAX_INT:  # what a record can hold
+                change[name] = min(have + more, MAX_INT)
     return change

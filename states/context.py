@@ -1,6 +1,5 @@
 """The context: all that guards read besides the event. Frozen; each move yields a new one."""
 
-from collections.abc import Mapping
 from typing import Any, Self
 
 import attrs
@@ -48,11 +47,10 @@ class Context:
     cache_write_tokens: int = 0
     cost_micro_usd: int = 0
 
-    def changed(self, change: Mapping[str, Any]) -> Self:
+    def changed(self, change: dict[str, Any]) -> Self:
         """The context with other values in some fields. `attrs.evolve` does the same, by way of every field."""
         new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
-        new.__dict__.update(change)
+        object.__setattr__(new, "__dict__", self.__dict__ | change)
         return new
 
     @property

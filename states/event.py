@@ -5,18 +5,16 @@ from enum import Enum
 from functools import cache
 from operator import attrgetter
 from types import NoneType
-from typing import Any, ClassVar, Final, Self, cast, get_args, get_type_hints
+from typing import Any, ClassVar, Final, NamedTuple, Self, cast, get_args, get_type_hints
 
 import attrs
 
 from looplatch.states.level import Level
+from looplatch.states.record import MAX_INT
 from looplatch.states.trouble import TroubleKind
 
 ENUMS: Final[dict[str, type[Enum]]] = {"trouble": TroubleKind, "level": Level}  # fields whose value is a member's name
 _NAMES: Final = {int: "int", str: "text", bool: "bool", NoneType: "null"}
-
-Scalar = int | str | bool | None
-Field = Scalar | tuple[str, ...]
 
 
 @attrs.frozen(kw_only=True)
@@ -31,20 +29,31 @@ class Event:
         """The names of the event's fields, in order."""
         return tuple(field.name for field in attrs.fields(cls))
 
-    def fields(self) -> dict[str, Any]:
-        """The event's fields as the log holds them; names of enums as plain strings, tuples as lists."""
-        values_of, others = self._layout()
-        fields = dict(zip(self.field_names(), values_of(self), strict=True))
-        for name in others:
-            fields[name] = _plain(fields[name])
+    def fields(self, name_of: Callable[[str], str] = str) -> dict[str, Any]:
+        """The event's fields as the log holds them: numbers within bounds, enums by their names, tuples as lists.
+
+        name_of: gives a text the form that a record can hold.
+        """
+        layout = self._layout()
+        fields = dict(zip(layout.names, layout.values_of(self), strict=True))
+        for name in layout.numbers:
+            if (number := fields[name]) is not None and not -MAX_INT <= number <= MAX_INT:
+                fields[name] = max(-MAX_INT, min(number, MAX_INT))
+        for name in layout.texts:
+            if (text := fields[name]) is not None:
+                fields[name] = name_of(str(text))
+        for name in layout.lists:
+            fields[name] = list(map(name_of, fields[name]))
         return fields
 
     @classmethod
     @cache
-    def _layout(cls) -> tuple[Callable[[Any], tuple[Any, ...]], tuple[str, ...]]:
-        """What reads all fields at once, and the names of those that the log holds in another form."""
-        others = tuple(name for name, held in cls.shape().items() if not isinstance(held, list))
-        return reader_of(cls.field_names()), others
+    def _layout(cls) -> "_Layout":
+        names, shape = cls.field_names(), cls.shape()
+        lists = tuple(name for name in names if shape[name] == "texts")
+        texts = tuple(name for name in names if name not in lists and _is_text(shape[name]))
+        numbers = tuple(name for name in names if name not in lists and "int" in shape[name])
+        return _Layout(names, reader_of(names), numbers, texts, lists)
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> Self:
@@ -63,6 +72,21 @@ class Event:
         """What a record may hold in each field: a list of types, "texts", or {"one of": the members' names}."""
         declared = get_type_hints(cls)
         return {name: _shape(cls, name, declared[name]) for name in cls.field_names()}
+
+
+class _Layout(NamedTuple):
+    """How the fields of a kind of event are read, and which are numbers, or texts, or hold several texts."""
+
+    names: tuple[str, ...]
+    values_of: Callable[[Any], tuple[Any, ...]]
+    numbers: tuple[str, ...]
+    texts: tuple[str, ...]
+    lists: tuple[str, ...]
+
+
+def _is_text(shape: Any) -> bool:
+    """Whether a field of this shape may hold a text, or a member of an enum, which is told by its name."""
+    return isinstance(shape, dict) or "text" in shape
 
 
 def reader_of(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
@@ -93,12 +117,6 @@ def accepts(event: type[Event], name: str, value: object) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-def _plain(value: Field) -> Any:
-    if isinstance(value, tuple):
-        return list(value)
-    return str(value) if isinstance(value, TroubleKind | Level) else value
 
 
 @attrs.frozen(kw_only=True)
