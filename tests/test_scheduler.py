@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from looplatch.states.errors import HookMisbehaved, UsageError
 from looplatch.tools import AbortSignal, Call, Cause, Outcome, Tool, ToolContext
-from looplatch.tools.calls import Asked, Denial, Problem
+from looplatch.tools.calls import Denial, Problem
 from looplatch.tools.execution import execute
 from looplatch.tools.scheduler import Scheduler
 
@@ -329,29 +329,6 @@ def test_a_read_that_permission_makes_a_write_waits_for_its_turn_as_one_and_is_a
         assert stage.log[4:] == ["b began"]
         assert asked == ["a", "b", "c"]
         await scheduler.cancel()
-
-    asyncio.run(scenario())
-
-
-def test_what_someone_approved_with_a_wrong_input_is_answered_and_never_starts() -> None:
-    async def scenario() -> None:
-        stage = Stage()
-        changed = asyncio.Event()
-
-        async def permit(call: Call) -> Asked:
-            return Asked()
-
-        scheduler = Scheduler(stage.start, permit=permit, changed=changed)
-        scheduler.add(read("a", 0))
-        scheduler.moved_on(1)
-        while not scheduler.held:
-            changed.clear()
-            await changed.wait()
-        scheduler.decide("a", broken("a", 0))
-        assert causes(scheduler) == {"a": Cause.INVALID_INPUT}
-        assert scheduler.begun == ()
-        with pytest.raises(KeyError):
-            scheduler.decide("a", read("a", 0))
 
     asyncio.run(scenario())
 

@@ -90,12 +90,13 @@ async def approved(count: int) -> None:
     for index in range(count):
         scheduler.add(Call(id=str(index), name="tool", input={}, index=index, tool=TOOL))
     scheduler.moved_on(count)
-    asked = scheduler.calls
     while not scheduler.held or len(scheduler.awaited) < count:
         changed.clear()
         await changed.wait()
+    asked, scheduler = scheduler.calls, Scheduler(start)
     for call in asked:
-        scheduler.decide(call.id, call)
+        scheduler.restore(call, None, permitted=True, awaited=False)
+    scheduler.moved_on(count)
     while await scheduler.next_finished() is not None:
         pass
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from looplatch.tools import AbortSignal, Call, Cause, Outcome, Tool, ToolContext
 from looplatch.tools.calls import Asked, Denial, Problem
+from looplatch.tools.execution import denied
 from looplatch.tools.order import Access
 from looplatch.tools.scheduler import Scheduler
 
@@ -151,7 +152,8 @@ def test_an_action_that_was_not_permitted_has_not_happened(verdict: Denial | Ask
 
         changed = asyncio.Event()
         scheduler = Scheduler(stage.start, permit=permit, changed=changed)
-        for call in (action("a", 0), action("b", 1), write("c", 2)):
+        calls = action("a", 0), action("b", 1), write("c", 2)
+        for call in calls:
             scheduler.add(call)
         scheduler.moved_on(3)
         if isinstance(verdict, Asked):
@@ -159,7 +161,11 @@ def test_an_action_that_was_not_permitted_has_not_happened(verdict: Denial | Ask
                 changed.clear()
                 await changed.wait()
             assert stage.begun == []
-            scheduler.decide("a", Denial(message="no"))
+            scheduler = Scheduler(stage.start)  # of the process that was told of the denial
+            for call in calls:
+                outcome = denied(call, Denial(message="no")) if call.id == "a" else None
+                scheduler.restore(call, outcome, permitted=True, awaited=False, begun=False)
+            scheduler.moved_on(3)
         while await scheduler.next_finished() is not None:
             pass
         assert {outcome.call.id: outcome.content for outcome in scheduler.outcomes} == {

@@ -10,7 +10,6 @@ from typing import Any
 import attrs
 
 from looplatch.audit.children import child_files
-from looplatch.audit.errors import LogDamaged
 from looplatch.audit.history import Message, rebuild
 from looplatch.audit.places import place_of, whole_lines
 from looplatch.audit.protocol import AuditLog, PayloadSource
@@ -175,7 +174,5 @@ def read(path: str | os.PathLike[str]) -> Log:
 def as_it_is(path: str | os.PathLike[str]) -> Log:
     """The log in the file `path`, damaged or not: its lines can be had. Raises UsageError where it cannot be read."""
     place = place_of(path)
-    for fault in place.faults():
-        raise LogDamaged(fault.file, 1, f"{fault.problem}; expected {fault.expected}, found {fault.found}")
-    lines, torn = whole_lines(place.lines())
+    lines, torn = whole_lines(place)
     return Log(lines, place.payloads, file=place.file, torn=torn)

@@ -1,7 +1,7 @@
 """Where logs are kept on disk: the name of the file tells which kind of store it is."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -203,9 +203,14 @@ def _refuse_segments(max_bytes: int | None) -> None:
         raise UsageError("segment_bytes", "a database is one file", "Leave it out, or log to a file of JSON Lines")
 
 
-def whole_lines(lines: Iterable[bytes]) -> tuple[tuple[bytes, ...], bytes]:
-    """Lines as a place gives them, and the torn rest apart."""
-    whole = tuple(lines)
+def whole_lines(place: Place) -> tuple[tuple[bytes, ...], bytes]:
+    """The whole lines of the log in a place, and the torn rest apart.
+
+    Raises UsageError where it cannot be read, LogDamaged where its files do not belong together.
+    """
+    for fault in place.faults():
+        raise LogDamaged(fault.file, 1, f"{fault.problem}; expected {fault.expected}, found {fault.found}")
+    whole = tuple(place.lines())
     return (whole[:-1], whole[-1]) if whole and not whole[-1].endswith(b"\n") else (whole, b"")
 
 
@@ -214,7 +219,5 @@ def prefix_at(place: Place) -> Prefix:
 
     Raises UsageError where it cannot be read or holds no record, LogDamaged where good records follow a damage.
     """
-    for fault in place.faults():
-        raise LogDamaged(fault.file, 1, f"{fault.problem}; expected {fault.expected}, found {fault.found}")
-    lines, torn = whole_lines(place.lines())
+    lines, torn = whole_lines(place)
     return prefix_of(lines, torn, place.file)

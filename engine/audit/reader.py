@@ -48,6 +48,15 @@ def parse(line: bytes, number: int, file: Path | None) -> Record:
     return Record(data)
 
 
+def fields_of(line: bytes | None) -> dict[str, Any]:
+    """What a line holds, whether that is a record or not: empty where it is no JSON object, or there is no line."""
+    try:
+        found: object = orjson.loads(line or b"")
+    except orjson.JSONDecodeError:
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
 def read_bytes(file: Path) -> bytes:
     """All that `file` holds. Raises UsageError where it cannot be read."""
     try:

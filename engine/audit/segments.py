@@ -9,13 +9,13 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import attrs
-import orjson
 
 from looplatch.audit.disk import Disk
 from looplatch.audit.payloads import SECOND, FilePayloads, StrangeLine, payloads_of
+from looplatch.audit.reader import fields_of
 from looplatch.states.errors import UsageError
 
 SMALLEST: Final = 1_024
@@ -117,15 +117,7 @@ def _ends(path: Path) -> tuple[int, dict[str, Any], dict[str, Any]]:
             size += 1
             first = first or line
             last = line if line.endswith(b"\n") else last
-    return size, _read(first), _read(last)
-
-
-def _read(line: bytes) -> dict[str, Any]:
-    try:
-        found: object = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return size, fields_of(first), fields_of(last)
 
 
 class SegmentPayloads:

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, cast
+from typing import Final
 
 import attrs
-import orjson
 
+from looplatch.audit.reader import fields_of
 from looplatch.audit.signing import Signer, checkpoint_bytes, signature
 from looplatch.states.errors import UsageError
 from looplatch.states.verify.findings import Report, Violation
@@ -74,7 +74,7 @@ class Watch:
     @property
     def keeps(self) -> bool:
         """Whether the genesis says that contents are kept."""
-        return _read(self._first).get("payloads") == "keep"
+        return fields_of(self._first).get("payloads") == "keep"
 
     def compared(self, report: Report) -> Report:
         """The report, with what the checkpoint has against the log."""
@@ -90,7 +90,7 @@ class Watch:
         if report.count < expected.count:
             message = "records that a checkpoint counts are not there: the end of the log was cut off"
             return with_violation(report, "I10", message, f"at least {expected.count} records", report.count)
-        found = str(_read(self._at).get("hash"))
+        found = str(fields_of(self._at).get("hash"))
         if found == expected.hash:
             return report
         message = "the log is not the one that the checkpoint was taken of"
@@ -111,11 +111,3 @@ def with_violation(
         message=message,
     )
     return attrs.evolve(report, violations=(*report.violations, one))
-
-
-def _read(line: bytes | None) -> dict[str, Any]:
-    try:
-        found: object = orjson.loads(line or b"")
-    except orjson.JSONDecodeError:
-        return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}

@@ -59,13 +59,6 @@ class Roster:
         """Whether the call has not ended, and was not dropped."""
         return self._open.get(entry.call.id) is entry
 
-    def awaited(self, call_id: str) -> Entry:
-        """The call that waits for someone's approval. Raises KeyError where none with this id does."""
-        entry = self._open[call_id]
-        if not entry.awaited:
-            raise KeyError(call_id)
-        return entry
-
     def add(self, call: Call) -> Entry:
         """The next call of the model. Raises ValueError for an id that was added before."""
         if call.id in self._entries:

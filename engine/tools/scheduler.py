@@ -116,16 +116,6 @@ class Scheduler:
             self._answer(entry)
         self._advance()
 
-    def decide(self, call_id: str, verdict: Call | Denial) -> None:
-        """Someone has decided on an awaited call: it runs in its turn, or is denied. Raises KeyError for any other."""
-        entry = self._roster.awaited(call_id)
-        if isinstance(verdict, Denial):
-            self._end(entry, denied(entry.call, verdict))
-        else:
-            self._roster.permit(entry, verdict)
-            self._answer(entry)
-        self._advance()
-
     def restore(
         self, call: Call, outcome: Outcome | None, *, permitted: bool, awaited: bool, begun: bool | None = None
     ) -> None:

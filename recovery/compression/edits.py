@@ -70,9 +70,9 @@ def saving(messages: Sequence[Message], edits: Iterable[Edit], weights: Weights 
     return gone - weigh_all(new)
 
 
-def is_worth_it(messages: Sequence[Message], edits: Iterable[Edit], weights: Weights = None) -> bool:
+def is_worth_it(messages: Sequence[Message], edits: Iterable[Edit]) -> bool:
     """Whether the edits save enough to give up the prompt cache behind them. What saves less shortens nothing."""
-    return saving(messages, edits, weights) >= LEAST_SAVING
+    return saving(messages, edits) >= LEAST_SAVING
 
 
 def lowering(messages: Sequence[Message], edits: Iterable[Edit], weights: Weights = None) -> tuple[Edit, ...]:
