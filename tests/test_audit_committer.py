@@ -1,25 +1,29 @@
 """Group commit: when files are made durable, in which order, and in whose thread."""
 
 import asyncio
+import errno
 import os
 import queue
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from looplatch.audit import JsonlLog
 from looplatch.audit.committer import Committer, shared_committer
-from looplatch.audit.disk import Disk
+from looplatch.audit.disk import DISK, Disk, Syncing, sync_each
+from looplatch.audit.kernelsync import KernelSync
 from looplatch.audit.linefile import LineFile
 from looplatch.audit.protocol import Durability
 from looplatch.states.record import Kind
 from tests.counting import tallied
 
 LONG_S = 20.0  # nothing takes this long but a test that fails
+NO_FILE = 1_000_000
 
 
 class WatchedDisk(Disk):
@@ -48,8 +52,8 @@ class WatchedDisk(Disk):
             return self.happened.wait_for(lambda: self.synced.count(name) >= times, LONG_S)
 
 
-class Gated:
-    """Something to commit that waits for its gate."""
+class Gated(Disk):
+    """Something to commit, on a disk of its own that waits for its gate."""
 
     def __init__(self) -> None:
         self.gate = threading.Event()
@@ -58,8 +62,15 @@ class Gated:
         self.commits = 0
         self.let_through = False
 
-    def commit(self) -> None:
+    @property
+    def disk(self) -> Disk:
+        return self
+
+    def committing(self) -> Syncing:
         self.commits += 1
+        yield 0
+
+    def fsync(self, fd: int) -> None:
         self.begun.set()
         self.let_through = self.gate.wait(LONG_S)
         self.ended.release()
@@ -183,7 +194,7 @@ def test_a_file_is_not_closed_under_its_fsync(tmp_path: Path) -> None:
     file = LineFile(tmp_path / "lines", disk)
     closer = threading.Thread(target=file.close)
     file.write(b"1\n")
-    file.sync()
+    sync_each(file.syncing(), disk)
     closer.join(LONG_S)
     assert (disk.closed_amid, disk.closed.is_set()) == (False, True)
 
@@ -230,7 +241,7 @@ def test_a_commit_does_not_wait_for_helpers_that_never_began() -> None:
     async def main() -> None:
         committer = Committer(interval_s=0)
         slow = [Gated() for _ in range(8)]
-        syncing = [asyncio.ensure_future(committer.perform(sync.commit)) for sync in slow]
+        syncing = [asyncio.ensure_future(committer.perform(partial(sync.fsync, 0))) for sync in slow]
         await asyncio.sleep(0)
         assert all(sync.begun.wait(LONG_S) for sync in slow)
         blocker, one, other, later = Gated(), Gated(), Gated(), Gated()
@@ -252,22 +263,63 @@ def test_a_commit_does_not_wait_for_helpers_that_never_began() -> None:
     asyncio.run(main())
 
 
-def test_what_a_helper_raises_is_told_and_later_logs_are_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: queue.Queue[threading.ExceptHookArgs] = queue.Queue()
-    monkeypatch.setattr(threading, "excepthook", told.put)
+def test_what_a_sync_raises_in_a_helper_is_told_to_its_log() -> None:
+    told: queue.Queue[tuple[bool, OSError]] = queue.Queue()
 
     class Failing(Gated):
-        def commit(self) -> None:
-            super().commit()
+        raised = False
+
+        def committing(self) -> Syncing:
+            try:
+                yield from super().committing()
+            except OSError as error:
+                told.put((self.raised, error))
+
+        def fsync(self, fd: int) -> None:
+            super().fsync(fd)
             if threading.current_thread().name != "looplatch-committer":
-                raise RuntimeError("a helper's")
+                self.raised = True
+                raise OSError(errno.EIO, "a helper's")
 
     committer, later = Committer(interval_s=0), Gated()
     one, other = Failing(), Failing()
     one.gate, other.gate = other.begun, one.begun
     due_together(committer, one, other)
-    assert str(told.get(timeout=LONG_S).exc_value) == "a helper's"
+    raised, error = told.get(timeout=LONG_S)
+    assert (raised, str(error)) == (True, "[Errno 5] a helper's")
     later.gate.set()
+    committer.mark(later)
+    assert later.ended.acquire(timeout=LONG_S)
+    assert told.empty()
+
+
+def test_a_log_that_raises_is_told_and_later_logs_are_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is against its promise. The others that were due let go of what they hold."""
+    told: queue.Queue[tuple[str, bool]] = queue.Queue()
+
+    def tell(args: threading.ExceptHookArgs) -> None:
+        told.put((str(args.exc_value), one.let_go and other.let_go))
+
+    monkeypatch.setattr(threading, "excepthook", tell)
+
+    class Failing(Gated):
+        let_go = False
+
+        def committing(self) -> Syncing:
+            try:
+                yield from super().committing()
+                if self is one:
+                    raise RuntimeError("a log's")
+                yield 0
+            finally:
+                self.let_go = True
+
+    committer, later = Committer(interval_s=0), Gated()
+    one, other = Failing(), Failing()
+    for log in (one, other, later):
+        log.gate.set()
+    due_together(committer, one, other)
+    assert told.get(timeout=LONG_S) == ("a log's", True)
     committer.mark(later)
     assert later.ended.acquire(timeout=LONG_S)
 
@@ -287,6 +339,58 @@ def test_many_logs_that_are_due_together_are_few_jobs() -> None:
         assert all(log.ended.acquire(timeout=LONG_S) for log in many)
     assert [log.commits for log in many] == [1] * 100
     assert 1 <= tally.calls["jobs"] <= 7
+
+
+class Unopened:
+    """Something to commit whose file has a number that no file has."""
+
+    disk = DISK
+    failure: Exception | None = None
+
+    def committing(self) -> Syncing:
+        try:
+            yield NO_FILE
+        except OSError as error:
+            self.failure = error
+
+
+@pytest.mark.parametrize("in_kernel", [True, False])
+def test_many_real_logs_that_are_due_together_are_synced_in_step(
+    tmp_path: Path, in_kernel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The payloads of all, then the names of all, then the records of all; one that fails is alone with that."""
+    if not in_kernel:
+        monkeypatch.setattr(KernelSync, "found", lambda: None)
+    elif KernelSync.found() is None:
+        pytest.skip("the kernel cannot be asked here")
+    committer, blocker, later, odd = Committer(interval_s=0), Gated(), Gated(), Unopened()
+    later.gate.set()
+    with tallied(together=KernelSync.sync, jobs=ThreadPoolExecutor.submit, alone=Disk.fsync) as tally:
+        committer.mark(blocker)
+        assert blocker.begun.wait(LONG_S)
+        committer.mark(odd)
+        logs = [JsonlLog(tmp_path / f"{n}.jsonl", str(n), committer=committer) for n in range(100)]
+        for log in logs:
+            log.keep(b"1")
+            log.append(Kind.GENESIS, {})
+        blocker.gate.set()
+        committer.mark(later)
+        assert later.ended.acquire(timeout=LONG_S)
+        later = Gated()
+        later.gate.set()
+        committer.mark(later)
+        assert later.ended.acquire(timeout=LONG_S)  # so all that was due before it is done
+    assert isinstance(odd.failure, OSError)
+    assert odd.failure.errno == errno.EBADF
+    if in_kernel:
+        assert (tally.calls["together"], tally.calls["jobs"], tally.calls["alone"]) == (3, 0, 0)
+    else:
+        assert tally.calls["alone"] == 301
+        assert 3 <= tally.calls["jobs"] <= 21
+    with tallied(together=KernelSync.sync, alone=Disk.fsync) as tally:
+        for log in logs:
+            log.close()
+    assert tally.calls["alone"] == 0, "they were durable"
 
 
 def test_all_logs_of_a_process_share_one_committer() -> None:

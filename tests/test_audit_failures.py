@@ -7,7 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from looplatch.audit import JsonlLog, LogClosed, LogFailed, read
+from looplatch.audit.committer import Committer
 from looplatch.audit.disk import Disk
 from looplatch.audit.linefile import make_folder
 from looplatch.states.reasons import Terminal
@@ -226,23 +227,47 @@ def test_without_durability_nothing_is_synced(tmp_path: Path, unsyncable: Unsync
     assert unsyncable.asked == 0
 
 
+Step = Callable[[JsonlLog], object]
+
+
+def keep(log: JsonlLog) -> None:
+    log.keep(b"1")
+
+
+def sync(log: JsonlLog) -> None:
+    asyncio.run(log.sync())
+
+
 @pytest.mark.parametrize("lost", ["run.jsonl", "run.payloads"])
 @pytest.mark.parametrize("replaced", [False, True])
-def test_a_lost_file_is_noticed_by_the_next_sync(tmp_path: Path, lost: str, replaced: bool) -> None:
-    log = JsonlLog(tmp_path / "run.jsonl", "r")
+@pytest.mark.parametrize(
+    ("before", "noticing"),
+    [
+        ((), keep),  # the first write that has to be made durable
+        ((keep,), sync),
+        ((keep, sync), sync),
+        ((keep,), JsonlLog.close),
+        ((keep, sync), JsonlLog.close),
+    ],
+)
+def test_a_lost_file_is_noticed(
+    tmp_path: Path, lost: str, replaced: bool, before: Sequence[Step], noticing: Step
+) -> None:
+    log = JsonlLog(tmp_path / "run.jsonl", "r", committer=Committer(interval_s=600))
+    for step in before:
+        step(log)
     (tmp_path / lost).rename(tmp_path / "elsewhere")
     if replaced:
         (tmp_path / lost).touch()
-    log.keep(b"1")
-    log.append(Kind.EFFECT_BEGIN, {})
     with pytest.raises(LogFailed) as caught:
-        asyncio.run(log.sync())
+        noticing(log)
     assert caught.value.file == tmp_path / lost
     assert isinstance(caught.value.cause, FileNotFoundError)
     with pytest.raises(LogFailed):
         log.append(Kind.EFFECT_END, {})
-    with pytest.raises(LogFailed):
-        log.close()
+    if noticing is not JsonlLog.close:
+        with pytest.raises(LogFailed):
+            log.close()
 
 
 def test_an_interrupt_amid_a_record_does_not_break_the_chain(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 import looplatch
 from looplatch import AuditError, Loop, UsageError
 from looplatch.audit import LogDamaged, LogExists, LogFailed, LogInUse, SegmentedLog, read, redact
+from looplatch.audit.committer import Committer
 from looplatch.audit.disk import Disk
 from looplatch.cli import main
 from looplatch.states.record import Kind
@@ -203,6 +204,21 @@ def test_two_owners_are_refused_and_so_is_a_place_that_holds_something(tmp_path:
     path.unlink()
     with pytest.raises(LogExists):  # of the log that was there, something is left
         SegmentedLog(path, "other", max_bytes=1_024)
+
+
+@pytest.mark.parametrize("lost", ["run.jsonl", "run.jsonl.2", "run.payloads", "run.jsonl.2.payloads"])
+def test_a_segment_that_is_lost_before_it_is_durable_is_noticed(tmp_path: Path, lost: str) -> None:
+    log = SegmentedLog(tmp_path / "run.jsonl", "r", max_bytes=1_024, committer=Committer(interval_s=600))
+    log.append(Kind.GENESIS, {"payloads": "keep"})
+    while not (tmp_path / "run.jsonl.2").exists():
+        log.append(Kind.MESSAGE, {"x": "y" * 100})
+    log.keep(b"1")
+    (tmp_path / lost).unlink()
+    with pytest.raises(LogFailed) as caught:
+        asyncio.run(log.sync())
+    assert caught.value.file == tmp_path / lost
+    with pytest.raises(LogFailed):
+        log.close()
 
 
 def test_contents_are_deleted_in_whichever_file_they_are(tmp_path: Path) -> None:

@@ -4,10 +4,13 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Final, Protocol
+
+from looplatch.audit.disk import DISK, Disk, Syncing
+from looplatch.audit.kernelsync import KernelSync
 
 INTERVAL_S: Final = 0.040  # of the 50 ms that are promised: the rest is the disk's
 _WORKERS: Final = 8
@@ -16,9 +19,45 @@ _WORKERS: Final = 8
 class Committable(Protocol):
     """What has files to make durable."""
 
-    def commit(self) -> None:
-        """Make all that was written before the call durable. Keeps its failure to itself: nobody here could mend it."""
+    @property
+    def disk(self) -> Disk:
+        """What syncs them."""
         ...
+
+    def committing(self) -> Syncing:
+        """What is to be synced so that all that was written before is durable.
+
+        Keeps its failure to itself: nobody here could mend it.
+        """
+        ...
+
+
+class _Commit:
+    """A log that is being committed. file: the number of the one that is to be synced next."""
+
+    __slots__ = ("disk", "file", "files", "outcome")
+
+    def __init__(self, log: Committable) -> None:
+        self.disk = log.disk
+        self.files = log.committing()
+        self.file = -1
+        self.outcome: Exception | None = None  # what the last sync failed by
+
+    def goes_on(self) -> bool:
+        """Whether there is another file to be synced, which is in `file` then."""
+        outcome, self.outcome = self.outcome, None
+        try:
+            self.file = next(self.files) if outcome is None else self.files.throw(outcome)
+        except StopIteration:
+            return False
+        return True
+
+    def sync(self) -> None:
+        """Sync the file by the log's own disk."""
+        try:
+            self.disk.fsync(self.file)
+        except Exception as error:
+            self.outcome = error
 
 
 class Committer:
@@ -30,6 +69,8 @@ class Committer:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._workers: ThreadPoolExecutor | None = None
+        self._kernel: KernelSync | None = None
+        self._asked_for_kernel = False
 
     def mark(self, log: Committable) -> None:
         """Have `log` committed within the interval, and the time that its disk takes."""
@@ -70,28 +111,57 @@ class Committer:
                     self._start()
 
     def _commit_all(self, batch: set[Committable]) -> None:
-        """Commit in parallel, since file systems join such fsyncs into one; this thread takes its share.
+        """Commit all logs in step: the first file of each is synced, then the second, in parallel.
+
+        File systems join such syncs into one.
+        """
+        going = [_Commit(log) for log in batch]
+        try:
+            while going := [commit for commit in going if commit.goes_on()]:
+                self._sync_all(going)
+        finally:  # one raised, against its promise: the others let go of what they hold
+            for commit in going:
+                commit.files.close()
+
+    def _sync_all(self, commits: Sequence[_Commit]) -> None:
+        left = list(commits)
+        if len(left) > 1 and (kernel := self._find_kernel()) is not None:
+            together = [commit for commit in left if commit.disk is DISK]  # another one is a test's, and sees each call
+            for commit, outcome in zip(together, kernel.sync([commit.file for commit in together]), strict=True):
+                commit.outcome = outcome
+            left = [commit for commit in left if commit.disk is not DISK]
+        self._sync_in_threads(left)
+
+    def _find_kernel(self) -> KernelSync | None:
+        """Looked for only once there is more than one log to commit: a single one has nothing of it."""
+        if not self._asked_for_kernel:
+            self._asked_for_kernel = True
+            self._kernel = KernelSync.found()
+        return self._kernel
+
+    def _sync_in_threads(self, left: list[_Commit]) -> None:
+        """This thread takes its share.
 
         A helper that has not begun by then is let go: the workers may all be held by slow syncs, and nothing is left.
         """
         helping: list[Future[None]] = []
         with suppress(RuntimeError):  # the interpreter is ending and takes no more jobs: this thread does them all
-            helping += (self._pool().submit(_commit, batch) for _ in range(min(_WORKERS, len(batch)) - 1))
-        _commit(batch)
+            helping += (self._pool().submit(_sync_some, left) for _ in range(min(_WORKERS, len(left)) - 1))
+        _sync_some(left)
         began = [one for one in helping if not one.cancel()]
         wait(began)
         for one in began:
             one.result()
 
 
-def _commit(batch: set[Committable]) -> None:
-    """Commit what is left of `batch`: one job for many logs, as each change of threads holds the event loop up."""
-    while batch:
+def _sync_some(left: list[_Commit]) -> None:
+    """Sync what is left: one job for many files, as each change of threads holds the event loop up."""
+    while left:
         try:
-            log = batch.pop()
-        except KeyError:  # another thread took the last one
+            commit = left.pop()
+        except IndexError:  # another thread took the last one
             return
-        log.commit()
+        commit.sync()
 
 
 _shared: Committer | None = None

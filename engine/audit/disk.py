@@ -1,11 +1,16 @@
 """The calls of the operating system that logs are written with, in one place: a test can give a disk that fails."""
 
 import os
+from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 
 OWNER_ONLY = 0o600
 OWNERS_FOLDER = 0o700
 USUAL_FOLDER = 0o777  # less what the process masks
+
+Syncing = Generator[int, None, None]
+"""The numbers of files that are to be synced, each before the next is asked for; what that raised is thrown in."""
 
 
 class Disk:
@@ -44,6 +49,22 @@ class Disk:
     def close(self, fd: int) -> None:
         """Close the file, and so give up its lock."""
         os.close(fd)
+
+
+def sync_each(files: Syncing, disk: Disk) -> None:
+    """Sync `files` in this thread. Raises what they let through of what `disk` raised."""
+    with closing(files):
+        file = next(files, None)
+        while file is not None:
+            try:
+                disk.fsync(file)
+            except Exception as error:
+                try:
+                    file = files.throw(error)
+                except StopIteration:
+                    return
+            else:
+                file = next(files, None)
 
 
 DISK = Disk()

@@ -7,7 +7,7 @@ from typing import Any
 
 from looplatch.audit.chained import ChainedLog
 from looplatch.audit.committer import Committer, shared_committer
-from looplatch.audit.disk import DISK, Disk
+from looplatch.audit.disk import DISK, Disk, Syncing, sync_each
 from looplatch.audit.errors import LogFailed
 
 
@@ -44,8 +44,12 @@ class DurableLog(ChainedLog):
         """Whether all that was written is on the disk itself."""
 
     @abstractmethod
-    def _sync_files(self) -> None:
-        """Make what was written before the call durable, payloads first, in any thread. Raises LogFailed."""
+    def _syncing_files(self) -> Syncing:
+        """What is to be synced so that what was written before is durable, payloads first. Raises LogFailed."""
+
+    @abstractmethod
+    def _check_places(self) -> None:
+        """Raise LogFailed where a file was removed or replaced: what is synced is of no use then."""
 
     @abstractmethod
     def _close_files(self) -> None:
@@ -62,21 +66,41 @@ class DurableLog(ChainedLog):
     async def sync(self) -> None:
         """Return when all that was written so far is durable, payloads first; at once with durability "none"."""
         self._check()
-        if self._is_durable and not self._is_synced():
-            await self._committer.perform(self.commit)
+        if self._is_durable:
+            if not self._is_synced():
+                await self._committer.perform(self._commit)
+            self._find()
             self._check()
 
-    def commit(self) -> None:
-        """Make all that was written so far durable, in any thread. A failure is raised by the next call to the log."""
+    @property
+    def disk(self) -> Disk:
+        """What makes its files durable."""
+        return self._disk
+
+    def committing(self) -> Syncing:
+        """See `Committable`. A failure is raised by the next call to the log."""
         self._marked = False  # before the fsync: what is written during it needs another
         if self._failure is not None:  # an fsync that failed once may seem to work the next time, and has lost data
             return
         try:
-            self._sync_files()
+            yield from self._syncing_files()
         except LogFailed as failure:
             self._failure = failure
         except Exception as error:  # in a thread there is nobody else to tell
             self._failure = LogFailed(self._path, "fsync", error)
+
+    def _commit(self) -> None:
+        sync_each(self.committing(), self._disk)
+
+    def _find(self) -> None:
+        """Note it as a failure where a file is no longer in its place.
+
+        Not in the committer's thread, which would have to wait for the interpreter's lock after each look.
+        """
+        try:
+            self._check_places()
+        except LogFailed as failure:
+            self._failure = self._failure or failure
 
     def _write(self, line: bytes) -> None:
         try:
@@ -97,11 +121,14 @@ class DurableLog(ChainedLog):
             self._mark()
 
     def _mark(self) -> None:
+        self._find()
+        self._check()
         self._marked = True
         self._committer.mark(self)
 
     def _harden(self) -> None:
-        self.commit()
+        self._commit()
+        self._find()
         self._check()
 
     def _erase(self, commitments: Sequence[str]) -> None:
@@ -113,7 +140,8 @@ class DurableLog(ChainedLog):
 
     def _release(self) -> None:
         if self._is_durable:
-            self.commit()
+            self._commit()
+            self._find()
         try:
             self._close_files()
         except LogFailed as failure:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from looplatch.audit.committer import Committer
-from looplatch.audit.disk import DISK, Disk
+from looplatch.audit.disk import DISK, Disk, Syncing
 from looplatch.audit.durable import DurableLog
 from looplatch.audit.errors import LogExists, LogFailed, LogInUse
 from looplatch.audit.linefile import LineFile, end_of_lines
@@ -101,10 +101,15 @@ class JsonlLog(DurableLog):
     def _is_synced(self) -> bool:
         return self._records.is_synced and (self._contents is None or self._contents.is_synced)
 
-    def _sync_files(self) -> None:
+    def _syncing_files(self) -> Syncing:
         if self._contents is not None:
-            self._contents.sync()
-        self._records.sync()
+            yield from self._contents.syncing()
+        yield from self._records.syncing()
+
+    def _check_places(self) -> None:
+        if self._contents is not None:
+            self._contents.check_place()
+        self._records.check_place()
 
     def _close_files(self) -> None:
         try:

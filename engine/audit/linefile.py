@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from looplatch.audit.disk import DISK, OWNER_ONLY, OWNERS_FOLDER, USUAL_FOLDER, Disk
+from looplatch.audit.disk import DISK, OWNER_ONLY, OWNERS_FOLDER, USUAL_FOLDER, Disk, Syncing, sync_each
 from looplatch.audit.errors import LogFailed, LogInUse
 from looplatch.states.errors import UsageError
 
@@ -26,12 +26,16 @@ class Folder:
 
     def sync(self) -> None:
         """Make the names durable: without it, a synced file may be gone after a power cut. Raises OSError."""
+        sync_each(self.syncing(), self._disk)
+
+    def syncing(self) -> Syncing:
+        """What `sync` does, but for the syncing itself."""
         if self.is_synced:
             return
         try:
             folder = self._disk.open(self._path, os.O_RDONLY)
             try:
-                self._disk.fsync(folder)
+                yield folder
             finally:
                 self._disk.close(folder)
         except OSError as error:
@@ -66,7 +70,7 @@ def make_folder(path: Path, disk: Disk, mode: int = OWNERS_FOLDER) -> None:
 class LineFile:
     """An append-only file, locked for this writer and readable by its owner only.
 
-    `write` is for one thread; `sync` and `close` may be called from any. Raises UsageError where the file cannot be
+    `write` is for one thread; `syncing` and `close` may be called from any. Raises UsageError where the file cannot be
     had, LogInUse where another writer has it.
 
     folder: that of a file beside it which is written together with it. found: how many bytes were there before.
@@ -156,41 +160,37 @@ class LineFile:
         """Whether all that was written is on the disk itself."""
         return self._synced == self.written
 
-    def sync(self) -> None:
-        """Return when all that was written before the call is on the disk itself, under the file's name.
+    def syncing(self) -> Syncing:
+        """What is to be synced so that all that was written before is on the disk itself, under the file's name.
 
-        Raises LogFailed, also where the file was removed or replaced meanwhile.
+        Raises LogFailed.
         """
         with self._syncing:
             written = self.written
             if not self._open or written == self._synced:
                 return
             try:
-                self._disk.fsync(self._fd)
-                self._check_place()
-                self.folder.sync()
+                yield self._fd
+                yield from self.folder.syncing()
             except OSError as error:
                 raise LogFailed(self.path, "fsync", error) from error
             self._synced = written
 
-    def sync_name(self) -> None:
-        """Make a new file's name durable, though nothing may have been written to it. Raises LogFailed."""
+    def syncing_name(self) -> Syncing:
+        """The same for a new file's name alone: nothing may have been written to it. Raises LogFailed."""
         with self._syncing:
             try:
-                self.folder.sync()
+                yield from self.folder.syncing()
             except OSError as error:
                 raise LogFailed(self.path, "fsync", error) from error
 
     def check_place(self) -> None:
         """Raise LogFailed where the file was removed or replaced meanwhile."""
         try:
-            self._check_place()
+            if _identity(self.path) != self._identity:
+                raise FileNotFoundError(errno.ENOENT, "the file was replaced by another")
         except OSError as error:
             raise LogFailed(self.path, "fsync", error) from error
-
-    def _check_place(self) -> None:
-        if _identity(self.path) != self._identity:
-            raise FileNotFoundError(errno.ENOENT, "the file was replaced by another")
 
     def close(self) -> None:
         """Close the file and give up its lock; a second call does nothing. Raises LogFailed."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Self
 
+from looplatch.audit.disk import Syncing
 from looplatch.audit.errors import LogExists, LogFailed, LogInUse, SigningFailed
 from looplatch.audit.jsonl import JsonlLog, open_both
 from looplatch.audit.linefile import LineFile
@@ -96,18 +97,17 @@ class SegmentedLog(JsonlLog):
         with self._changing:
             return all(file.is_synced for file in self._older) and super()._is_synced()
 
-    def _sync_files(self) -> None:
+    def _syncing_files(self) -> Syncing:
         with self._changing:
             older, current = tuple(self._older), (self._records, self._contents)
         for file in current:
             if file is not None:
-                file.sync_name()  # before it is durable that the one before it is closed
-        for file in older:
-            file.sync()
-        for file in reversed(current):
+                yield from file.syncing_name()  # before it is durable that the one before it is closed
+        for file in (*older, *reversed(current)):
             if file is not None:
-                file.sync()
+                yield from file.syncing()
         for file in older:
+            file.check_place()  # for the last time
             if file is not self._first:
                 file.close()
         with self._changing:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from looplatch.audit.disk import DISK, Disk
+from looplatch.audit.disk import DISK, Disk, Syncing
 from looplatch.audit.durable import DurableLog
 from looplatch.audit.errors import LogExists, LogInUse
 from looplatch.audit.prefix import Prefix, prefix_of
@@ -53,8 +53,11 @@ class SqliteLog(DurableLog):
     def _is_synced(self) -> bool:
         return self._stored.is_synced
 
-    def _sync_files(self) -> None:
-        self._stored.sync()
+    def _syncing_files(self) -> Syncing:
+        yield from self._stored.syncing()
+
+    def _check_places(self) -> None:
+        self._stored.check_place()
 
     def _close_files(self) -> None:
         self._stored.close()

@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from looplatch.audit.disk import DISK, Disk
+from looplatch.audit.disk import DISK, Disk, Syncing
 from looplatch.audit.errors import LogDamaged, LogFailed
 from looplatch.audit.linefile import LineFile
 from looplatch.states.errors import UsageError
@@ -112,8 +112,8 @@ class SqliteFile:
         """Whether all that was written is on the disk itself."""
         return self._synced == self._written
 
-    def sync(self) -> None:
-        """Return when all that was written before the call is on the disk itself, in any thread. Raises LogFailed."""
+    def syncing(self) -> Syncing:
+        """What is to be synced so that all that was written before is on the disk itself. Raises LogFailed."""
         written = self._written
         if written == self._synced:
             return
@@ -121,13 +121,16 @@ class SqliteFile:
         try:
             fd = self._disk.open(ahead, os.O_RDONLY)
             try:
-                self._disk.fsync(fd)
+                yield fd
             finally:
                 self._disk.close(fd)
         except OSError as error:
             raise LogFailed(ahead, "fsync", error) from error
-        self._file.check_place()
         self._synced = written
+
+    def check_place(self) -> None:
+        """Raise LogFailed where the file was removed or replaced meanwhile."""
+        self._file.check_place()
 
     def close(self) -> None:
         """Close the file and give up its lock; a second call does nothing. Raises LogFailed."""
