@@ -1,10 +1,13 @@
 """The Merkle root over record hashes (RFC 6962), kept up as records are appended: log n memory, two hashes a record."""
 
 import hashlib
+from collections.abc import Iterable
 from operator import add
 from typing import Final
 
 _BATCH: Final = 32  # leaves that are hashed at once; a power of two
+_LEAF: Final = b"\x00"
+_NODE: Final = b"\x01"
 
 
 class Merkle:
@@ -52,13 +55,21 @@ class Merkle:
 
 def _root(leaves: list[str]) -> bytes:
     """The root of a full subtree."""
-    sha256 = hashlib.sha256
-    nodes = [sha256(leaf).digest() for leaf in map(b"\x00".__add__, map(bytes.fromhex, leaves))]
+    nodes = _hashed(_LEAF, map(bytes.fromhex, leaves))
     while len(nodes) > 1:
-        pairs = map(add, map(b"\x01".__add__, nodes[::2]), nodes[1::2])
-        nodes = [sha256(pair).digest() for pair in pairs]
+        nodes = _hashed(_NODE, map(add, nodes[::2], nodes[1::2]))
     return nodes[0]
 
 
 def _joined(left: bytes, right: bytes) -> bytes:
-    return hashlib.sha256(b"\x01" + left + right).digest()
+    return hashlib.sha256(_NODE + left + right).digest()
+
+
+def _hashed(start: bytes, contents: Iterable[bytes]) -> list[bytes]:
+    """The hash of each, behind `start`."""
+    begun, hashes = hashlib.sha256(start), list[bytes]()
+    for content in contents:
+        own = begun.copy()  # takes less than a new one
+        own.update(content)
+        hashes.append(own.digest())
+    return hashes
