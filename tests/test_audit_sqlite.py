@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 import looplatch
 from looplatch import AuditError, Log, UsageError
 from looplatch.audit import LogDamaged, LogExists, LogFailed, SqliteLog, read, redact
+from looplatch.audit.disk import Disk, sync_each
 from looplatch.audit.sqlitefile import SqliteFile, stored_lines
 from looplatch.cli import main
 from looplatch.states.record import Kind
@@ -317,3 +319,31 @@ def test_a_redaction_leaves_one_whole_file(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [log.name]
     report = looplatch.verify(copy_of(log))
     assert (report.ok, report.status) == (True, "sealed")
+
+
+def test_a_sync_in_another_thread_is_not_in_the_way_of_closing(tmp_path: Path) -> None:
+    """Nor closing in its way: what was written ahead, which the one syncs, the other puts into one file."""
+    closing: list[threading.Thread] = []
+
+    class Meanwhile(Disk):
+        def open(self, path: Path, flags: int) -> int:
+            if path.name.endswith("-wal") and not closing:
+                closing.append(threading.Thread(target=stored.close))
+                closing[0].start()
+                closing[0].join(0.1)  # it waits for this sync
+            return super().open(path, flags)
+
+    disk = Meanwhile()
+    stored = SqliteFile(tmp_path / "run.sqlite", disk)
+    stored.write(b"a\n")
+    sync_each(stored.syncing(), disk)
+    closing[0].join()
+    assert list(stored_lines(tmp_path / "run.sqlite")) == [b"a\n"]
+
+
+def test_a_commit_that_comes_after_closing_does_nothing(tmp_path: Path) -> None:
+    stored = SqliteFile(tmp_path / "run.sqlite")
+    stored.write(b"a\n")
+    stored.close()
+    assert list(stored.syncing()) == []
+    stored.close()

@@ -39,6 +39,8 @@ class SqliteFile:
         self._disk = disk
         self._file = LineFile(path, disk)  # the lock: what SQLite itself locks would let a second writer in
         self._written = self._synced = 0
+        self._syncing = threading.Lock()  # what is written ahead is gone once the file is closed
+        self._open = True
         try:
             self._db = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
             try:
@@ -114,19 +116,20 @@ class SqliteFile:
 
     def syncing(self) -> Syncing:
         """What is to be synced so that all that was written before is on the disk itself. Raises LogFailed."""
-        written = self._written
-        if written == self._synced:
-            return
-        ahead = self.path.with_name(f"{self.path.name}-wal")  # all else is synced by SQLite, as it moves it over
-        try:
-            fd = self._disk.open(ahead, os.O_RDONLY)
+        with self._syncing:
+            written = self._written
+            if not self._open or written == self._synced:
+                return
+            ahead = self.path.with_name(f"{self.path.name}-wal")  # all else is synced by SQLite, as it moves it over
             try:
-                yield fd
-            finally:
-                self._disk.close(fd)
-        except OSError as error:
-            raise LogFailed(ahead, "fsync", error) from error
-        self._synced = written
+                fd = self._disk.open(ahead, os.O_RDONLY)
+                try:
+                    yield fd
+                finally:
+                    self._disk.close(fd)
+            except OSError as error:
+                raise LogFailed(ahead, "fsync", error) from error
+            self._synced = written
 
     def check_place(self) -> None:
         """Raise LogFailed where the file was removed or replaced meanwhile."""
@@ -134,6 +137,11 @@ class SqliteFile:
 
     def close(self) -> None:
         """Close the file and give up its lock; a second call does nothing. Raises LogFailed."""
+        with self._syncing:
+            self._open = False
+            self._close()
+
+    def _close(self) -> None:
         _let_go(self.path)
         try:
             with suppress(sqlite3.Error):  # it has failed; else the file is whole by itself, whoever reads it
