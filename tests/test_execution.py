@@ -196,6 +196,23 @@ def test_a_tool_that_cancels_its_own_task_is_a_failure() -> None:
     assert run(carried_out(call_of(work))).cause is Cause.FAILED
 
 
+@pytest.mark.parametrize("ends", ["returns", "raises"])
+def test_a_tool_that_cancels_its_own_task_and_then_ends_keeps_what_it_came_to(ends: str) -> None:
+    """The event loop forgets the result of such a task; that the call was not started would be untrue."""
+
+    async def work(given: dict[str, Any], context: ToolContext) -> object:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        if ends == "raises":
+            raise ValueError("full")
+        return "done"
+
+    outcome = run(carried_out(call_of(work)))
+    expected = (Cause.ANSWERED, "done") if ends == "returns" else (Cause.FAILED, "failed: ValueError: full")
+    assert (outcome.cause, outcome.content) == expected
+
+
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
 def test_an_exit_raised_by_a_tool_passes_through_without_stopping_the_event_loop(kind: type[BaseException]) -> None:
     async def work(_: dict[str, Any], ctx: ToolContext) -> object:

@@ -63,7 +63,7 @@ class _Kept:
 
 
 # The event loop itself holds tasks weakly; these run on although nobody waits for them.
-_abandoned: set[asyncio.Task[_Kept]] = set()
+_abandoned: set[asyncio.Task[None]] = set()
 
 
 async def leashed(
@@ -85,6 +85,7 @@ async def leashed(
     timer = timer or loop.call_later
     woken: asyncio.Future[Stop | None] = loop.create_future()
     begun = False
+    ended: list[_Kept] = []  # not the task's own result: code that cancels its task, and returns, would lose it
 
     def wake(why: Stop | None) -> None:
         if not woken.done():
@@ -95,15 +96,15 @@ async def leashed(
             task.cancel()  # now: its first step may be nearer than our own
         wake(Stop.ABORTED)
 
-    async def run() -> _Kept:
+    async def run() -> None:
         nonlocal begun
         begun = True
         try:
-            return _Kept(value=await code())
+            ended.append(_Kept(value=await code()))
         except GeneratorExit:
             raise
         except BaseException as error:
-            return _Kept(error=error)
+            ended.append(_Kept(error=error))
         finally:
             wake(None)  # a step of the event loop before the callback of a task that has ended
 
@@ -130,10 +131,10 @@ async def leashed(
         _abandoned.add(task)
         task.add_done_callback(_abandoned.discard)
         return Ending(stop=stop, abandoned=True, cancelled=cancelled)
-    if task.cancelled():
+    if not ended and task.cancelled():
         # Only a task that was cancelled before its first step ends so: `run` catches all else.
         return Ending(stop=stop or Stop.ABORTED, began=False, cancelled=cancelled)
-    kept = _result(task)
+    kept = ended[0] if ended else _broken(task)
     if kept.error is None:
         return Ending(value=kept.value, finished=True, cancelled=cancelled)
     if cancelled is not None and isinstance(kept.error, asyncio.CancelledError):
@@ -141,17 +142,15 @@ async def leashed(
     return Ending(error=kept.error, stop=stop, abandoned=isinstance(kept.error, ThreadLeft), cancelled=cancelled)
 
 
-def _result(task: "asyncio.Task[_Kept]") -> _Kept:
-    """What the task's code came to; a GeneratorExit is its own, too, unless the task was never finished."""
+def _broken(task: asyncio.Task[None]) -> _Kept:
+    """What a task came to whose code raised GeneratorExit, which is its own, too, unless it was never finished."""
     error = task.exception()
-    if error is None:
-        return task.result()
     wrapped = RuntimeError(f"the code raised {type(error).__name__}, which ends a coroutine and is no error to raise")
     wrapped.__cause__ = error
     return _Kept(error=wrapped)
 
 
-async def _end(task: asyncio.Task[_Kept], grace_s: float, timer: Timer) -> asyncio.CancelledError | None:
+async def _end(task: asyncio.Task[None], grace_s: float, timer: Timer) -> asyncio.CancelledError | None:
     """Ask the task to end, twice, and wait for it; returns the last cancellation of ours that came meanwhile."""
     cancelled: asyncio.CancelledError | None = None
     for _ in range(2):
@@ -162,7 +161,7 @@ async def _end(task: asyncio.Task[_Kept], grace_s: float, timer: Timer) -> async
     return cancelled
 
 
-async def _ended_within(task: asyncio.Task[_Kept], seconds: float, timer: Timer) -> asyncio.CancelledError | None:
+async def _ended_within(task: asyncio.Task[None], seconds: float, timer: Timer) -> asyncio.CancelledError | None:
     over = asyncio.Event()
     cancelled: asyncio.CancelledError | None = None
 
