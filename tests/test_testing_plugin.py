@@ -70,7 +70,8 @@ def test_a_log_that_lies_is_told_with_its_invariant(pytester: pytest.Pytester) -
         pytester,
         GOOD
         + """
-    file = Path(looplatch_log)
+    file = Path(str(looplatch_log))
+    assert file == Path(looplatch_log)
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join(lines[:4] + lines[5:]))
 

@@ -146,6 +146,7 @@ def test_a_marked_result_keeps_its_mark_at_any_depth() -> None:
     assert render(ToolResult({"a": 1}, is_error=True)) == Rendered(content='{"a":1}', is_error=True)
     assert render(ToolResult(ToolResult("a", is_error=True))) == Rendered(content="a", is_error=True)
     assert render(ToolResult("a")) == Rendered(content="a")
+    assert render(ToolResult("a", True)) == Rendered(content="a", is_error=True)
 
 
 def test_a_lone_surrogate_is_mended_in_texts_of_every_kind() -> None:

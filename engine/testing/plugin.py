@@ -75,6 +75,9 @@ class LogKeeper:
     def __fspath__(self) -> str:
         return os.fspath(self._paths[0])
 
+    def __str__(self) -> str:
+        return self.__fspath__()
+
     def __call__(self, name: str) -> Path:
         """The path of another log."""
         from looplatch.audit.places import SQLITE_SUFFIXES

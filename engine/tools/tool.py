@@ -30,7 +30,7 @@ class ToolResult:
     """A result that says whether it is an error: `content` is anything that a tool may return."""
 
     content: object
-    is_error: bool = attrs.field(default=False, kw_only=True, validator=is_switch)
+    is_error: bool = attrs.field(default=False, validator=is_switch)
 
 
 def _checked_name(name: object) -> str:
