@@ -1,6 +1,7 @@
 """The kinds of secrets that are known: patterns of them, and the quick looks that say where none can be."""
 
 import re
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import attrs
@@ -51,14 +52,14 @@ _IN_NAMES: Final = {
 }
 
 
-def _after(word: str) -> str:
-    """A pattern of `word` behind one of its forerunners; it starts with the word, which is quickly found."""
+def _named(word: str) -> str:
+    """A pattern of the place behind `word`, where that stands behind one of its forerunners."""
     ways = [f"(?<={before}{between}{word})" for before in _IN_NAMES[word] for between in ("", "[_-]")]
     lasts = "".join(sorted({before[-1] for before in _IN_NAMES[word]}))
-    return f"{word}(?<=[{lasts}_-]{word})(?:{'|'.join(ways)})"
+    return f"(?<=[{lasts}_-]{word})(?:{'|'.join(ways)})"
 
 
-_in_names: Final = {word: re.compile(_after(word)).search for word in _IN_NAMES}
+_in_names: Final = {word: re.compile(word + _named(word)).search for word in _IN_NAMES}  # the word is quickly found
 
 
 # Each takes time that grows with the text alone, whatever it holds: no pattern but `jwt` needs anything behind a part
@@ -131,11 +132,11 @@ _NAMED_ANCHORS: Final = ("authorization", "cookie", "passw", "passphrase", "key"
 def may_be_in(encoded: bytes) -> bool:
     """Whether a text, or the JSON text of a value, may have a secret of a known kind, or a name that tells of one."""
     lowered = encoded.lower().decode("latin-1")  # a text of the bytes: in a text, another one is found much faster
-    for rare, anchors in _ANCHORS:
-        if rare in lowered:
-            for anchor in anchors:
-                if anchor in lowered and (anchor not in _IN_NAMES or _in_names[anchor](lowered)):
-                    return True
+    for rare, find in _ANCHORS:
+        if rare in lowered:  # which is seen much faster than where a pattern matches
+            found = find(lowered)
+            if found is not None:
+                return True
     return False
 
 
@@ -151,14 +152,30 @@ _ALL_ANCHORS: Final = {
 _RARE: Final = ("_", "/", "-", ".", "z", "ia", "ke")  # each is in several anchors, and in few texts
 
 
-def _by_rare() -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """All anchors but those that another one finds, by what they have in common; one with nothing of that by itself."""
+def _by_rare() -> tuple[tuple[str, Callable[[str], re.Match[str] | None]], ...]:
+    """What finds any of the anchors, but for those that another one finds, by what they have in common.
+
+    One with nothing of that is by itself.
+    """
     groups: dict[str, list[str]] = {}
     for one in sorted(_ALL_ANCHORS):
         if not any(other in one for other in _ALL_ANCHORS - {one} if other not in _IN_NAMES):
             rare = next((part for part in _RARE if part in one), one)
             groups.setdefault(rare, []).append(one)
-    return tuple((rare, tuple(anchors)) for rare, anchors in groups.items())
+    return tuple((rare, re.compile(_around(rare, anchors)).search) for rare, anchors in groups.items())
+
+
+def _around(rare: str, anchors: Iterable[str]) -> str:
+    """A pattern of any of the anchors that starts with what they have in common, and looks at both sides of it."""
+    ways: list[str] = []
+    before: set[str] = set()
+    for one in anchors:
+        head, _, tail = one.partition(rare)
+        way = f"(?<={re.escape(head + rare)}){re.escape(tail)}"
+        ways.append(way + _named(one) if one in _IN_NAMES else way)
+        before.add(head[-1:])
+    quick = "" if "" in before else f"(?<=[{re.escape(''.join(sorted(before)))}]{re.escape(rare)})"
+    return f"{re.escape(rare)}{quick}(?:{'|'.join(ways)})"
 
 
 _ANCHORS: Final = _by_rare()
