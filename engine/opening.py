@@ -100,6 +100,9 @@ def checked_messages(prompt: str | Iterable[Mapping[str, Any]]) -> list[dict[str
         messages = cast("list[dict[str, Any]]", decode(encode([_plain(message) for message in given])))
     except EncodeError as error:
         raise UsageError("messages", f"they cannot be written as JSON: {error}", "Give plain dicts") from error
+    except RecursionError as error:
+        problem = "they are nested too deeply, or a part contains itself"
+        raise UsageError("messages", problem, "Give plain dicts") from error
     messages = with_turns_closed(messages)
     if problems := list(history_problems(messages)):
         raise UsageError("messages", "; ".join(problems), "Mend the history: the API would refuse it")
@@ -113,9 +116,9 @@ def _listed(prompt: object) -> list[Any]:
 
 
 def _plain(value: object) -> object:
-    """Content blocks of the SDK as dicts; all else as it is."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in cast("dict[object, object]", value).items()}
+    """Content blocks of the SDK, and what else is like a dict, as dicts; all else as it is."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in cast("Mapping[object, object]", value).items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in cast("Sequence[object]", value)]
     to_dict = getattr(value, "to_dict", None)

@@ -2,7 +2,10 @@
 
 import asyncio
 import os
+from collections import ChainMap, UserDict
+from collections.abc import Callable
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 import anthropic
@@ -10,6 +13,7 @@ import pytest
 
 from looplatch import Hooks, Limits, Loop, LooplatchError, Tool, UsageError
 from looplatch.audit.errors import LogExists, LogInUse
+from looplatch.opening import checked_messages
 from looplatch.testing import ScriptedAPI, reply
 from tests.playing import MODEL, assistant, echo, play, result, scripted, use, user
 
@@ -218,6 +222,30 @@ def test_an_empty_prompt_is_refused(prompt: str) -> None:
 @pytest.mark.parametrize("prompt", [None, 7, b"Go.", {"role": "user", "content": "Go."}])
 def test_a_prompt_is_a_text_or_a_list_of_messages(prompt: Any) -> None:
     opening_refused(prompt, "prompt", "neither a text nor a list")
+
+
+@pytest.mark.parametrize("kind", [MappingProxyType, UserDict, ChainMap])
+def test_messages_and_blocks_may_be_mappings_of_any_kind(kind: Callable[[dict[str, Any]], Any]) -> None:
+    block = kind({"type": "text", "text": "Go."})
+    assert checked_messages([kind({"role": "user", "content": [block]})]) == [user({"type": "text", "text": "Go."})]
+
+
+def nested(depth: int) -> Any:
+    value: Any = "Go."
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def endless() -> Any:
+    message: dict[str, Any] = {"role": "user"}
+    message["content"] = [message]
+    return message
+
+
+@pytest.mark.parametrize("message", [endless(), {"role": "user", "content": nested(5_000)}], ids=["endless", "deep"])
+def test_a_message_that_has_no_end_is_refused(message: Any) -> None:
+    opening_refused([message], "messages", "nested too deeply")
 
 
 ANSWERED = [user("Go."), assistant(use("t1", "read", n=1)), user(result("t1", "1"))]
