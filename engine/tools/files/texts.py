@@ -5,6 +5,8 @@ import io
 import os
 from typing import BinaryIO, Final
 
+from looplatch.tools.cut_ends import without_half_at_end, without_half_at_start
+
 __all__ = ["MAX_BYTES", "read_lines", "read_text"]
 
 MAX_BYTES: Final = 4 * 1024 * 1024
@@ -30,12 +32,13 @@ def read_text(opened: BinaryIO) -> tuple[str | None, bool]:
         if encoding is None:
             return None, True
         data = head + opened.read(MAX_BYTES + 1 - len(head))
-        complete = len(data) <= MAX_BYTES
-        if not complete:
-            quarter = MAX_BYTES // 4
-            opened.seek(-quarter, os.SEEK_END)
-            data = data[: MAX_BYTES - quarter] + _GAP.encode(encoding) + opened.read(quarter)
-    return data.decode(encoding, errors="replace").removeprefix("\ufeff"), complete
+        if len(data) <= MAX_BYTES:
+            return _decoded(data, encoding), True
+        quarter = MAX_BYTES // 4
+        opened.seek(-quarter, os.SEEK_END)
+        start = without_half_at_end(_decoded(data[: MAX_BYTES - quarter], encoding))
+        end = without_half_at_start(_decoded(opened.read(quarter), encoding))
+    return f"{start}{_GAP}{end}", False
 
 
 def read_lines(opened: BinaryIO, first: int, last: int | None) -> tuple[str | None, bool]:
@@ -55,12 +58,16 @@ def read_lines(opened: BinaryIO, first: int, last: int | None) -> tuple[str | No
                 break
             if number >= first:
                 if left < len(piece):
-                    return "".join(found), False
+                    return without_half_at_end("".join(found)), False
                 left -= len(piece)
                 found.append(piece)
             number += piece.endswith("\n")
         lines.detach()
     return "".join(found).removeprefix("\ufeff"), True
+
+
+def _decoded(data: bytes, encoding: str) -> str:
+    return data.decode(encoding, errors="replace").removeprefix("\ufeff")
 
 
 def _encoding(head: bytes) -> str | None:

@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+from looplatch.tools.cut_ends import without_half_at_end, without_half_at_start
+
 __all__ = ["MAX_OUTPUT", "Output"]
 
 MAX_OUTPUT: Final = 100 * 1024
@@ -10,8 +12,6 @@ MAX_OUTPUT: Final = 100 * 1024
 
 _TAIL: Final = MAX_OUTPUT // 4
 _HEAD: Final = MAX_OUTPUT - _TAIL
-_HALF_AT_END: Final = re.compile(rb"(?<=\s)\S{1,4096}\Z")  # longer words are no secrets
-_HALF_AT_START: Final = re.compile(rb"\A\S{1,4096}(?=\s)")
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
@@ -35,9 +35,9 @@ class Output:
     def text(self) -> str:
         """All that was kept, as text without colours."""
         if self._gone:
-            # No word is cut, unless it is very long: half of a secret looks like none, and would be kept.
-            head = _HALF_AT_END.sub(b"", self._head)
-            tail = _HALF_AT_START.sub(b"", self._tail)
+            # As Latin-1, every byte is a character.
+            head = without_half_at_end(self._head.decode("latin-1")).encode("latin-1")
+            tail = without_half_at_start(self._tail.decode("latin-1")).encode("latin-1")
             gone = self._gone + len(self._head) - len(head) + len(self._tail) - len(tail)
             whole = f"{_decoded(head)}\n[... {gone:,} bytes left out ...]\n{_decoded(tail)}"
         else:

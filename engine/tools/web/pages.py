@@ -4,6 +4,7 @@ import base64
 import re
 from typing import Final
 
+from looplatch.tools.cut_ends import without_half_at_end
 from looplatch.tools.tool import ToolResult
 from looplatch.tools.web.fetching import Fetched
 
@@ -52,9 +53,10 @@ def _marked(page: Fetched) -> str | None:
 
 def _text(page: Fetched, charset: str | None) -> str:
     try:
-        return page.data.decode(charset or "utf-8", errors="replace")
+        text = page.data.decode(charset or "utf-8", errors="replace")
     except (LookupError, ValueError):
-        return page.data.decode("utf-8", errors="replace")
+        text = page.data.decode("utf-8", errors="replace")
+    return text if page.complete else without_half_at_end(text)
 
 
 def _markdown(html: str, url: str) -> str:
