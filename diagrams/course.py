@@ -8,7 +8,7 @@ import attrs
 
 from looplatch.diagrams.elapsed import Elapsed, Fields, spent
 from looplatch.diagrams.outside import shown
-from looplatch.diagrams.walk import records_of
+from looplatch.diagrams.source import Source, records_of
 from looplatch.states.record import Kind
 from looplatch.states.state import State
 
@@ -93,7 +93,7 @@ class Course:
         return tuple(span for span in self.spans if span.role in roles)
 
 
-def course_of(source: object) -> Course:
+def course_of(source: Source) -> Course:
     """The course of a log, of a run, or of its records. Raises UsageError where `source` is none of these."""
     records = list(records_of(source))
     return _Reader(records).course()

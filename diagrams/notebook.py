@@ -3,13 +3,14 @@
 from html import escape
 
 from looplatch.diagrams.rendering import render
+from looplatch.diagrams.source import Source
 from looplatch.diagrams.timeline import timeline_svg
 from looplatch.states.errors import LooplatchError
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Table
 
 
-def machine_svg(source: object = None, table: Table = TABLE) -> str | None:
+def machine_svg(source: Source | None = None, table: Table = TABLE) -> str | None:
     """The machine, with the run of `source` laid over it; None where it cannot be drawn."""
     try:
         return render(source, table=table, format="svg", fold=source is not None)
@@ -17,7 +18,7 @@ def machine_svg(source: object = None, table: Table = TABLE) -> str | None:
         return None
 
 
-def run_html(source: object, table: Table = TABLE) -> str | None:
+def run_html(source: Source, table: Table = TABLE) -> str | None:
     """The timeline of a run, and its way through the machine to unfold; None where it cannot be drawn."""
     machine = machine_svg(source, table)
     if machine is None:

@@ -10,6 +10,7 @@ from looplatch.diagrams.overlay import Kind, Overlay
 from looplatch.diagrams.png import png
 from looplatch.diagrams.sequence_mermaid import sequence_mermaid
 from looplatch.diagrams.sequence_svg import sequence_svg
+from looplatch.diagrams.source import Source
 from looplatch.diagrams.svg import svg
 from looplatch.diagrams.text import text
 from looplatch.diagrams.timeline import timeline_svg
@@ -33,7 +34,7 @@ PICTURES: Final[dict[str, tuple[Format, ...]]] = {
 
 @overload
 def render(
-    log_or_run: object = None,
+    log_or_run: Source | None = None,
     *,
     kind: Picture = "machine",
     table: Table = TABLE,
@@ -42,7 +43,7 @@ def render(
 ) -> bytes: ...
 @overload
 def render(
-    log_or_run: object = None,
+    log_or_run: Source | None = None,
     *,
     kind: Picture = "machine",
     table: Table = TABLE,
@@ -51,7 +52,7 @@ def render(
 ) -> str: ...
 @overload
 def render(
-    log_or_run: object = None,
+    log_or_run: Source | None = None,
     *,
     kind: Picture = "machine",
     table: Table = TABLE,
@@ -59,7 +60,7 @@ def render(
     fold: bool = False,
 ) -> str | bytes: ...
 def render(
-    log_or_run: object = None,
+    log_or_run: Source | None = None,
     *,
     kind: Picture = "machine",
     table: Table = TABLE,
@@ -93,8 +94,8 @@ def render(
 
 @overload
 def diff(
-    a: object,
-    b: object,
+    a: Source,
+    b: Source,
     *,
     names: tuple[str, str] = ...,
     table: Table = TABLE,
@@ -103,8 +104,8 @@ def diff(
 ) -> bytes: ...
 @overload
 def diff(
-    a: object,
-    b: object,
+    a: Source,
+    b: Source,
     *,
     names: tuple[str, str] = ...,
     table: Table = TABLE,
@@ -113,11 +114,11 @@ def diff(
 ) -> str: ...
 @overload
 def diff(
-    a: object, b: object, *, names: tuple[str, str] = ..., table: Table = TABLE, format: Format, fold: bool = False
+    a: Source, b: Source, *, names: tuple[str, str] = ..., table: Table = TABLE, format: Format, fold: bool = False
 ) -> str | bytes: ...
 def diff(
-    a: object,
-    b: object,
+    a: Source,
+    b: Source,
     *,
     names: tuple[str, str] = ("the first run", "the second run"),
     table: Table = TABLE,
@@ -138,15 +139,19 @@ def diff(
 
 
 @overload
-def coverage(logs: Iterable[object], *, table: Table = TABLE, format: Literal["png"], fold: bool = False) -> bytes: ...
+def coverage(
+    logs: Iterable[Source | Walk], *, table: Table = TABLE, format: Literal["png"], fold: bool = False
+) -> bytes: ...
 @overload
 def coverage(
-    logs: Iterable[object], *, table: Table = TABLE, format: TextFormat = "svg", fold: bool = False
+    logs: Iterable[Source | Walk], *, table: Table = TABLE, format: TextFormat = "svg", fold: bool = False
 ) -> str: ...
 @overload
-def coverage(logs: Iterable[object], *, table: Table = TABLE, format: Format, fold: bool = False) -> str | bytes: ...
 def coverage(
-    logs: Iterable[object],
+    logs: Iterable[Source | Walk], *, table: Table = TABLE, format: Format, fold: bool = False
+) -> str | bytes: ...
+def coverage(
+    logs: Iterable[Source | Walk],
     *,
     table: Table = TABLE,
     format: Format = "svg",  # noqa: A002 - the public name, as in the command line
@@ -165,7 +170,7 @@ def coverage(
     return _drawn(graph_of(table, overlay, fold=fold), format)
 
 
-def way(log_or_run: object, *, table: Table = TABLE) -> str:
+def way(log_or_run: Source, *, table: Table = TABLE) -> str:
     """What a run walked of `table`, as text, and nothing else of it. Raises UsageError as `render` does."""
     overlay = Overlay(kind=Kind.RUN, walks=(walk_of(log_or_run, table),))
     return text(graph_of(table, overlay).way())
@@ -181,7 +186,7 @@ def check_format(format: str, kind: str = "machine") -> None:  # noqa: A002 - as
         raise UsageError("format", f"a {kind} is not drawn as {format!r}", f"Take one of {', '.join(PICTURES[kind])}")
 
 
-def _given(log_or_run: object, kind: Picture) -> object:
+def _given(log_or_run: Source | None, kind: Picture) -> Source:
     if log_or_run is None:
         raise UsageError("log_or_run", f"a {kind} needs a run", "Give a log, a run, or a list of records")
     return log_or_run

@@ -7,7 +7,7 @@ import attrs
 
 from looplatch.diagrams.course import away, text_in
 from looplatch.diagrams.elapsed import Elapsed, Fields, spent
-from looplatch.diagrams.walk import records_of
+from looplatch.diagrams.source import Source, records_of
 from looplatch.states.record import Kind
 
 MOST = 120  # steps that are drawn; what is in the middle of more is left out
@@ -52,7 +52,7 @@ class Sequence:
         return frozenset(effect for effect in ends if ends.count(effect) == 2)
 
 
-def sequence_of(source: object) -> Sequence:
+def sequence_of(source: Source) -> Sequence:
     """The sequence of a log, of a run, or of its records. Raises UsageError where `source` is none of these."""
     reader = _Reader()
     steps = list(reader.read(records_of(source)))

@@ -2,11 +2,12 @@
 
 from looplatch.diagrams.mermaid import escaped
 from looplatch.diagrams.sequence import Sequence, Step, Style, sequence_of
+from looplatch.diagrams.source import Source
 
 _ARROWS = {Style.CALL: "->>", Style.ANSWER: "-->>", Style.FAILURE: "--x"}
 
 
-def sequence_mermaid(log: object) -> str:
+def sequence_mermaid(log: Source) -> str:
     """The sequence of a log, of a run or of its records; the same run gives the same text.
 
     Raises UsageError where `log` is none of these.

@@ -7,6 +7,7 @@ from looplatch.diagrams.markup import box, escaped, number, opening
 from looplatch.diagrams.palette import FAINT, FLOW, INK, PAPER
 from looplatch.diagrams.sequence import CONSUMER, HOOKS, LOOP, MODEL, Sequence, Step, Style, sequence_of
 from looplatch.diagrams.sheet import width_of
+from looplatch.diagrams.source import Source
 from looplatch.diagrams.timeline import COLOURS, FAILED
 
 MARGIN = 24.0
@@ -18,7 +19,7 @@ TIP = 7.0
 BUSY = 8.0  # the width of what shows that someone is busy
 
 
-def sequence_svg(log: object) -> str:
+def sequence_svg(log: Source) -> str:
     """The sequence of a log, of a run or of its records; the same run gives the same text.
 
     Raises UsageError where `log` is none of these.

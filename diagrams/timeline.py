@@ -16,6 +16,7 @@ from looplatch.diagrams.markup import box, escaped, number, opening
 from looplatch.diagrams.outside import shown
 from looplatch.diagrams.palette import FLOW, INK, PAPER, REASONS
 from looplatch.diagrams.sheet import width_of
+from looplatch.diagrams.source import Source
 from looplatch.states.reasons import Continue
 from looplatch.states.state import State
 
@@ -82,7 +83,7 @@ MEANINGS = {
 }
 
 
-def timeline_svg(log: object) -> str:
+def timeline_svg(log: Source) -> str:
     """The timeline of a log, of a run or of its records, as the text of an SVG picture of 1,200 pixels' width.
 
     The same run gives the same text. Raises UsageError where `log` is none of these.

@@ -1,12 +1,13 @@
 """What a run walked: how often each row of the table, from which state, how long that took, and where it ended."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import attrs
 
 from looplatch.diagrams.elapsed import Elapsed, Fields
+from looplatch.diagrams.source import Source, records_of
 from looplatch.states.errors import UsageError
 from looplatch.states.record import Kind
 from looplatch.states.state import State
@@ -49,7 +50,7 @@ class Walk:
         return sum(self.dwelt.values())
 
 
-def walk_of(source: object, table: Table) -> Walk:
+def walk_of(source: Source, table: Table) -> Walk:
     """What `source` walked: a log, a run, or the records themselves.
 
     Raises UsageError where `source` is none of these, or holds a move that `table` does not have though no other table
@@ -110,33 +111,6 @@ def together(walks: Iterable[Walk]) -> Walk:
         visits.update(walk.visits)
         dwelt.update(walk.dwelt)
     return Walk(steps=steps, times=times, visits=visits, dwelt=dwelt, last=None)
-
-
-def records_of(source: object) -> Iterable[Fields]:
-    """The records of a log, of a run, or the records themselves. Raises UsageError where `source` is none of these."""
-    kind = type(source).__name__
-    for name in ("records", "transitions"):
-        found = getattr(source, name, None)
-        if isinstance(found, Iterable):
-            return cast("Iterable[Fields]", found)
-    log = getattr(source, "log", None)
-    if log is not None:
-        return records_of(log)
-    if isinstance(source, Iterable) and not isinstance(source, str | bytes | dict):
-        return _records(cast("Iterable[object]", source))
-    raise UsageError(
-        "log_or_run",
-        f"{kind} is neither a log nor a run nor a list of records",
-        "Read a file with looplatch.read(path) first",
-    )
-
-
-def _records(listed: Iterable[object]) -> Iterator[Fields]:
-    for place, record in enumerate(listed):
-        if not callable(getattr(record, "get", None)):
-            problem = f"what stands at {place} of the list is no record: {record!r:.200}"
-            raise UsageError("log_or_run", problem, "Give the records of one log, or of one run")
-        yield cast("Fields", record)
 
 
 class _Rows:

@@ -197,7 +197,7 @@ def test_a_small_table_as_mermaid() -> None:
 
 
 @pytest.mark.parametrize("source", [RUN, Log(), Run()], ids=["records", "log", "run"])
-def test_a_run_is_counted_on_the_machine(source: object) -> None:
+def test_a_run_is_counted_on_the_machine(source: Any) -> None:
     text = render(source, table=SMALL, format="text")
     assert [line.strip() for line in text.splitlines() if re.search(r"\u00d7\d", line)] == [
         "prepare \u00d72 (starts here)",
@@ -249,7 +249,7 @@ def test_a_run_of_another_table_is_refused() -> None:
 
 
 @pytest.mark.parametrize("source", ["run.jsonl", b"{}", 7, {"kind": "transition"}])
-def test_what_is_no_log_is_refused(source: object) -> None:
+def test_what_is_no_log_is_refused(source: Any) -> None:
     with pytest.raises(UsageError, match="neither a log nor a run nor a list of records") as caught:
         render(source)
     assert caught.value.what == "log_or_run"

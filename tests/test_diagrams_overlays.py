@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from looplatch.diagrams import coverage, diff, render
 from looplatch.diagrams.elapsed import Elapsed, spent
-from looplatch.diagrams.walk import records_of, walk_of
+from looplatch.diagrams.source import records_of
+from looplatch.diagrams.walk import walk_of
 from looplatch.states.errors import UsageError
 from looplatch.states.state import State
 from looplatch.states.table import TABLE

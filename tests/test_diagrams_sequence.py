@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from looplatch.diagrams import render
 from looplatch.diagrams.sequence import MOST, TOOLS, sequence_of
+from looplatch.diagrams.source import Source
 from looplatch.states.errors import UsageError
 from tests.busy_runs import Scribe, long_run, three_turns
 from tests.playing import played
@@ -83,7 +84,7 @@ sequenceDiagram
 """
 
 
-def check_sequence(source: object) -> str:
+def check_sequence(source: Source) -> str:
     """Assert that both forms can be read; returns the Mermaid text."""
     text = render(source, kind="sequence")
     active: dict[str, int] = {}

@@ -156,7 +156,7 @@ def test_a_run_records_and_nothing_can_be_shown(log: looplatch.Log) -> None:
 
 
 @pytest.mark.parametrize("wrong", [7, "run.jsonl", b"", {}])
-def test_what_is_no_log_is_refused(wrong: object) -> None:
+def test_what_is_no_log_is_refused(wrong: Any) -> None:
     with pytest.raises(UsageError, match="is neither a log nor a run nor a list of records"):
         render(wrong, format="html")
 
