@@ -213,7 +213,7 @@ def _log_in(folder: Path, plan: Plan, opening: Opening) -> AuditLog:
     """A log in the folder, which is made if it is not there: for its owner alone, as the log is."""
     mend = "Give a folder that is writable, or that can be made"
     try:
-        make_folder(folder, plan.disk)
+        make_folder(folder, plan.disk, durable=plan.durability != "none")
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         why = error.strerror if isinstance(error, OSError) else error
         raise UsageError("log_dir", f"{folder} cannot be made ({why})", mend) from error

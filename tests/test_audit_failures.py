@@ -328,6 +328,12 @@ def test_each_folder_that_is_made_is_made_durable_where_that_can_be(tmp_path: Pa
     assert len(disk.did) == 4, "what was there is left as it is"
 
 
+def test_folders_of_logs_that_are_not_to_be_durable_wait_for_no_disk(tmp_path: Path) -> None:
+    disk = FolderDisk(errno.EIO)
+    make_folder(tmp_path / "logs" / "runs", disk, durable=False)
+    assert disk.did == [("made", tmp_path / "logs"), ("made", tmp_path / "logs" / "runs")]
+
+
 def test_a_folder_whose_name_cannot_be_made_durable_is_told(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         make_folder(tmp_path / "logs", FolderDisk(errno.EIO))

@@ -44,8 +44,8 @@ class Folder:
         self.is_synced = True
 
 
-def make_folder(path: Path, disk: Disk, mode: int = OWNERS_FOLDER) -> None:
-    """Make the folder `path` durably where it is not there: its owner's alone (mode 0700).
+def make_folder(path: Path, disk: Disk, mode: int = OWNERS_FOLDER, *, durable: bool = True) -> None:
+    """Make the folder `path` where it is not there, durably unless told otherwise: its owner's alone (mode 0700).
 
     Those above it are made, too, where they are not there; they get the usual mode. Raises OSError, and ValueError for
     a path with a null character.
@@ -56,14 +56,14 @@ def make_folder(path: Path, disk: Disk, mode: int = OWNERS_FOLDER) -> None:
         except FileNotFoundError:
             if path.parent == path:
                 raise
-            make_folder(path.parent, disk, USUAL_FOLDER)
+            make_folder(path.parent, disk, USUAL_FOLDER, durable=durable)
             disk.mkdir(path, mode)
     except OSError:  # not each system says first that it is there
         if not path.is_dir():
             raise
         return
     above = Folder(path.parent, disk)
-    above.is_synced = False
+    above.is_synced = not durable
     above.sync()
 
 
