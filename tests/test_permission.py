@@ -219,6 +219,23 @@ def test_a_hook_that_changes_what_it_was_shown_changes_nothing() -> None:
     assert told.sent[1][1] == assistant(use("t1", "read", deep={"n": 1}))
 
 
+def test_after_tool_is_shown_a_call_that_ran_out_of_its_time() -> None:
+    async def forever(given: dict[str, Any], ctx: Any) -> None:
+        await clock.sleep(60)
+
+    clock = FakeClock()
+    shown: list[tuple[str, str, bool]] = []
+
+    async def after_tool(call: ToolOutcomeContext) -> None:
+        shown.append((call.tool_use_id, call.cause, call.is_error))
+
+    slow = Tool("slow", "Never ends.", {"type": "object"}, forever, timeout_s=5)
+    script = [reply(tool_use("t1", "slow", {})), reply("Done.")]
+    told = play(script, tools=[slow], hooks=Hooks(after_tool=after_tool), clock=clock)
+    assert shown == [("t1", "timed_out", True)]
+    assert told.result.terminal == "answered"
+
+
 def test_an_input_that_the_hook_changes_after_it_gave_it_stays_as_it_was_given() -> None:
     given: dict[str, Any] = {"n": [3]}
 
