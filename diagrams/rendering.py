@@ -16,6 +16,7 @@ from looplatch.diagrams.text import text
 from looplatch.diagrams.timeline import timeline_svg
 from looplatch.diagrams.viewer import page
 from looplatch.diagrams.walk import Walk, together, walk_of
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.states.given import check_kind, check_switch
 from looplatch.states.table import TABLE
@@ -133,7 +134,7 @@ def diff(
     check_switch("fold", fold)
     given: Any = names
     if not isinstance(given, list | tuple) or [type(name) for name in cast("list[object]", given)] != [str, str]:
-        raise UsageError("names", f"{given!r:.200} is not allowed", "Give two texts: names=('before', 'after')")
+        raise UsageError("names", f"{brief(given)} is not allowed", "Give two texts: names=('before', 'after')")
     overlay = Overlay(kind=Kind.DIFF, walks=(walk_of(a, table), walk_of(b, table)), names=names)
     return _drawn(graph_of(table, overlay, fold=fold), format)
 
@@ -179,11 +180,13 @@ def way(log_or_run: Source, *, table: Table = TABLE) -> str:
 def check_format(format: str, kind: str = "machine") -> None:  # noqa: A002 - as the argument it checks
     """Raise UsageError where `kind` is no picture, or is not drawn as `format`."""
     if not isinstance(kind, str) or kind not in PICTURES:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError("kind", f"{kind!r} is not known", f"Take one of {', '.join(PICTURES)}")
+        raise UsageError("kind", f"{brief(kind)} is not known", f"Take one of {', '.join(PICTURES)}")
     if format not in FORMATS:
-        raise UsageError("format", f"{format!r} is not known", f"Take one of {', '.join(PICTURES[kind])}")
+        raise UsageError("format", f"{brief(format)} is not known", f"Take one of {', '.join(PICTURES[kind])}")
     if format not in PICTURES[kind]:
-        raise UsageError("format", f"a {kind} is not drawn as {format!r}", f"Take one of {', '.join(PICTURES[kind])}")
+        raise UsageError(
+            "format", f"a {kind} is not drawn as {brief(format)}", f"Take one of {', '.join(PICTURES[kind])}"
+        )
 
 
 def _given(log_or_run: Source | None, kind: Picture) -> Source:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol, cast
 
 from looplatch.diagrams.elapsed import Fields
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 
 
@@ -51,6 +52,6 @@ def records_of(source: object) -> Iterable[Fields]:
 def _records(listed: Iterable[object]) -> Iterator[Fields]:
     for place, record in enumerate(listed):
         if not callable(getattr(record, "get", None)):
-            problem = f"what stands at {place} of the list is no record: {record!r:.200}"
+            problem = f"what stands at {place} of the list is no record: {brief(record)}"
             raise UsageError("log_or_run", problem, "Give the records of one log, or of one run")
         yield cast("Fields", record)

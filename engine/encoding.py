@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn, TypeVar, cast
 
 import orjson
 
+from looplatch.states.brief import brief
 from looplatch.states.errors import LooplatchError
 
 # Dataclasses and datetimes are no JSON: orjson would write them, the standard library would not.
@@ -217,7 +218,7 @@ def _checked(value: object, path: str) -> Any:
 def _checked_key(key: object, path: str) -> str:
     if isinstance(key, str):
         return mend_surrogates(str.__str__(key))
-    raise EncodeError(path, f"the key {key!r} is no string")
+    raise EncodeError(path, f"the key {brief(key)} is no string")
 
 
 def _decode_slowly(data: bytes | str) -> Any:

@@ -32,6 +32,7 @@ from looplatch.recovery.windows import ModelSize, model_size
 from looplatch.requests.request import RequestParts
 from looplatch.resuming.reading import read_resumption
 from looplatch.run import Run
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.states.given import check_count, check_function, check_kind, check_methods, check_switch
 from looplatch.states.limits import Limits
@@ -118,19 +119,21 @@ class Loop:
         signer: str | os.PathLike[str] | Signer | None = None,
     ) -> None:
         if not isinstance(model, str) or not model.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("model", f"{model!r} is no model's name", "Give a name, such as 'claude-sonnet-5'")
+            raise UsageError("model", f"{brief(model)} is no model's name", "Give a name, such as 'claude-sonnet-5'")
         check_count("max_tokens", max_tokens)
         if window is not None:
             check_count("window", window)
         if segment_bytes is not None:
             check_count("segment_bytes", segment_bytes, SMALLEST)
         if payloads not in get_args(Payloads):
-            raise UsageError("payloads", f"{payloads!r} is not known", "Use 'keep' or 'digest'")
+            raise UsageError("payloads", f"{brief(payloads)} is not known", "Use 'keep' or 'digest'")
         if durability not in get_args(Durability):
-            raise UsageError("durability", f"{durability!r} is not known", "Use 'none', 'group' or 'barrier'")
+            raise UsageError("durability", f"{brief(durability)} is not known", "Use 'none', 'group' or 'barrier'")
         check_kind("fallback_model", fallback_model, str | None, "Give the name of a model")
         if fallback_model is not None and (not fallback_model.strip() or fallback_model == model):
-            raise UsageError("fallback_model", f"{fallback_model!r} is no other model", "Give the name of another one")
+            raise UsageError(
+                "fallback_model", f"{brief(fallback_model)} is no other model", "Give the name of another one"
+            )
         check_kind("secrets", secrets, Secrets | None, "Give looplatch.audit.Secrets(...), or None")
         check_kind("limits", limits, Limits | None, "Give Limits(...)")
         check_kind("hooks", hooks, Hooks | None, "Give Hooks(...)")
@@ -285,7 +288,7 @@ class Loop:
         log without contents, UsageError and LogDamaged for one that cannot be read.
         """
         if tools not in get_args(Mode):
-            raise UsageError("tools", f"{tools!r} is not known", "Use 'recorded' or 'run'")
+            raise UsageError("tools", f"{brief(tools)} is not known", "Use 'recorded' or 'run'")
         check_switch("accept_changes", accept_changes)
         return await play_again(self.plan, log if isinstance(log, Log) else read(log), tools, accept_changes)
 
@@ -327,7 +330,7 @@ def _checked_deadline(deadline_s: object) -> float | None:
     if deadline_s is None:
         return None
     if isinstance(deadline_s, bool) or not isinstance(deadline_s, int | float) or not 0 <= deadline_s < 1e9:
-        raise UsageError("deadline_s", f"{deadline_s!r} is not allowed", "Give seconds from 0 on, or None")
+        raise UsageError("deadline_s", f"{brief(deadline_s)} is not allowed", "Give seconds from 0 on, or None")
     return deadline_s
 
 

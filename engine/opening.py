@@ -22,6 +22,7 @@ from looplatch.plan import Plan, refuse_secret
 from looplatch.recovery.closing import with_turns_closed
 from looplatch.recovery.validity import history_problems
 from looplatch.requests.history import History
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.states.events import RunStarted
 from looplatch.states.secrets import Secrets
@@ -90,9 +91,9 @@ def checked_messages(prompt: str | Iterable[Mapping[str, Any]]) -> list[dict[str
     given: list[Mapping[str, Any]] = _listed(prompt)
     for place, message in enumerate(given):
         if not isinstance(message, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("messages", f"messages.{place} is no message: {message!r:.200}", "Give plain dicts")
+            raise UsageError("messages", f"messages.{place} is no message: {brief(message)}", "Give plain dicts")
         if unknown := set(message) - {"role", "content"}:
-            names = ", ".join(sorted(map(str, unknown)))
+            names = ", ".join(sorted(map(brief, unknown)))
             raise UsageError(
                 "messages", f"messages.{place} has fields the API does not take: {names}", "Leave them out"
             )
@@ -112,7 +113,7 @@ def checked_messages(prompt: str | Iterable[Mapping[str, Any]]) -> list[dict[str
 def _listed(prompt: object) -> list[Any]:
     if isinstance(prompt, Iterable) and not isinstance(prompt, Mapping | bytes):
         return list(prompt)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    raise UsageError("prompt", f"{prompt!r:.200} is neither a text nor a list of messages", "Give one of them")
+    raise UsageError("prompt", f"{brief(prompt)} is neither a text nor a list of messages", "Give one of them")
 
 
 def _plain(value: object) -> object:

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import cast
 
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 
 
@@ -11,5 +12,5 @@ def path_of(what: str, given: object, wanted: str = "the path of a file") -> Pat
     """The path that the caller gave as `what`. Raises UsageError where it is none, and says what is `wanted`."""
     spelled: object = os.fspath(cast("os.PathLike[str]", given)) if isinstance(given, str | os.PathLike) else None
     if not isinstance(spelled, str):
-        raise UsageError(what, f"{given!r:.200} is not allowed", f"Give {wanted}")
+        raise UsageError(what, f"{brief(given)} is not allowed", f"Give {wanted}")
     return Path(spelled)

@@ -23,6 +23,7 @@ from looplatch.requests.next_request import NextRequest
 from looplatch.resuming.restored import RestoredAnswer
 from looplatch.states import commands as do
 from looplatch.states import events as on
+from looplatch.states.brief import brief
 from looplatch.states.commands import Command
 from looplatch.states.context import Context
 from looplatch.states.event import Event
@@ -205,7 +206,9 @@ class Performer:
         if kind is on.ToolsRequested:
             return on.ToolsRequested(calls=calls)
         if kind is on.StopReasonUnknown:
-            self.error = f"the answer ended with the stop reason {answer.stop_reason!r}, which looplatch does not know"
+            self.error = (
+                f"the answer ended with the stop reason {brief(answer.stop_reason)}, which looplatch does not know"
+            )
             return on.StopReasonUnknown(stop_reason=answer.stop_name)
         if kind is on.AnswerGiven or kind is on.TurnPaused:
             return kind()

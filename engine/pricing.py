@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 
 from looplatch.model.spending import Pricer
+from looplatch.states.brief import brief
 from looplatch.states.context import TOTALS
 from looplatch.states.errors import UsageError
 
@@ -29,11 +30,13 @@ class Price:
     cache_write: float | None = None
 
     def __attrs_post_init__(self) -> None:
-        for name, value in attrs.asdict(self).items():
+        for name, value in attrs.asdict(self, recurse=False).items():
             if value is None and name.startswith("cache_"):
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
-                raise UsageError(f"Price.{name}", f"{value!r} is not allowed", "Give US dollars for a million tokens")
+                raise UsageError(
+                    f"Price.{name}", f"{brief(value)} is not allowed", "Give US dollars for a million tokens"
+                )
 
     def micro_usd(self, tokens: Mapping[str, int]) -> int:
         """The cost of a call, in millionths of a US dollar."""

@@ -17,6 +17,7 @@ from looplatch.proving.checkpoints import Checkpoint
 from looplatch.result import result_of
 from looplatch.sealing import finish
 from looplatch.states import events as on
+from looplatch.states.brief import brief
 from looplatch.states.context import TOTALS
 from looplatch.states.errors import UsageError
 from looplatch.states.event import Event
@@ -154,7 +155,7 @@ class Run:
         Raises UsageError for what is no text, or an empty one, and after the end of the run.
         """
         if not isinstance(text, str) or not text.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("text", f"{text!r:.200} says nothing", "Give a str that does")
+            raise UsageError("text", f"{brief(text)} says nothing", "Give a str that does")
         if self._ended.is_set() or self._closed:
             raise UsageError("run", "it has ended", "Go on with loop.run(run.messages and a new user message)")
         if self._driver is None:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Self
 
 from looplatch.messages import Message
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 
 
@@ -46,7 +47,7 @@ class Tee:
         """Raises UsageError for less than one branch, or no room in the buffer."""
         for name, value in (("n", n), ("max_buffer", max_buffer)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise UsageError(f"tee({name})", f"{value!r} is not allowed", "Give a whole number of at least 1")
+                raise UsageError(f"tee({name})", f"{brief(value)} is not allowed", "Give a whole number of at least 1")
         self._source = source
         self._max_buffer = max_buffer
         self._pulling = False

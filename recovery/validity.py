@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 from looplatch.recovery.closing import SERVER_CALLS
 from looplatch.recovery.content import CACHE_MARKS, cache_marks, content_problems, is_object
 from looplatch.recovery.naming import CALL_ID, TOOL_NAME
+from looplatch.states.brief import brief
 
 _ROLES: Final = ("user", "assistant", "system")
 
@@ -19,7 +20,7 @@ def history_problems(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield "there are no messages"
         return
     if messages[0].get("role") != "user" and not _is_compacted(messages[0]):
-        yield f"messages.0: the first message must have the role user, not {messages[0].get('role')!r}"
+        yield f"messages.0: the first message must have the role user, not {brief(messages[0].get('role'))}"
     by_servers: set[str] = set()  # calls that a server tool made: they may have been answered on the server
     open_calls: list[str] = []
     served: list[str] = []  # calls of the server's own tools that have no result yet
@@ -30,7 +31,7 @@ def history_problems(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for place, message in enumerate(messages):
         role = message.get("role")
         if role not in _ROLES:
-            yield f"messages.{place}: the role must be one of {', '.join(_ROLES)}, not {role!r}"
+            yield f"messages.{place}: the role must be one of {', '.join(_ROLES)}, not {brief(role)}"
             continue
         blocks = _blocks(message.get("content"))
         if blocks is None:
@@ -122,7 +123,7 @@ def _use_problems(place: int, uses: Sequence[Mapping[str, Any]], seen: set[str])
             for field, pattern in (("id", CALL_ID), ("name", TOOL_NAME)):
                 if isinstance(value := block.get(field), str) and pattern.fullmatch(value):
                     continue
-                yield f"messages.{place}: the {field} {value!r:.200} of a tool_use must match {pattern.pattern}"
+                yield f"messages.{place}: the {field} {brief(value)} of a tool_use must match {pattern.pattern}"
         if not is_object(block.get("input")):
             yield f"messages.{place}: the input of the tool_use {own} must be an object"
 
@@ -140,7 +141,7 @@ def _result_problems(
         if answers in by_servers:
             continue
         if answers not in left:
-            yield f"messages.{place}: a tool_result answers {answers!r}, which no tool_use before it asks for"
+            yield f"messages.{place}: a tool_result answers {brief(answers)}, which no tool_use before it asks for"
             continue
         if others:
             yield f"messages.{place}: the tool_result for {answers} must come before all other content"

@@ -6,6 +6,8 @@ reads. An exception that is not one of these, raised by looplatch, is a bug in l
 
 from collections.abc import Mapping, Sequence
 
+from looplatch.states.brief import brief
+
 
 class LooplatchError(Exception):
     """The base of all errors of looplatch."""
@@ -31,7 +33,7 @@ class HookMisbehaved(LooplatchError, TypeError):
     """
 
     def __init__(self, hook: str, returned: object, allowed: str) -> None:
-        super().__init__(f"the hook {hook} returned {returned!r:.200}. It must return {allowed}")
+        super().__init__(f"the hook {hook} returned {brief(returned)}. It must return {allowed}")
         self.hook = hook
         self.returned = returned
         self.allowed = allowed

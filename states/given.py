@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 
 
 def check_kind(what: str, given: object, kind: Any, mend: str) -> None:
     """Raise UsageError where `given` is no `kind` (a class, or a union of classes); `mend` says what to give."""
     if not isinstance(given, kind):
-        raise UsageError(what, f"{given!r:.200} is not allowed", mend)
+        raise UsageError(what, f"{brief(given)} is not allowed", mend)
 
 
 def check_switch(what: str, given: object) -> None:
@@ -19,13 +20,13 @@ def check_switch(what: str, given: object) -> None:
 def check_count(what: str, given: object, least: int = 1) -> None:
     """Raise UsageError where `given` is no whole number from `least` on."""
     if isinstance(given, bool) or not isinstance(given, int) or given < least:
-        raise UsageError(what, f"{given!r:.200} is not allowed", f"Give a whole number of at least {least:,}")
+        raise UsageError(what, f"{brief(given)} is not allowed", f"Give a whole number of at least {least:,}")
 
 
 def check_function(what: str, given: object, mend: str) -> None:
     """Raise UsageError where `given` cannot be called; `mend` says what it is to be."""
     if not callable(given):
-        raise UsageError(what, f"{given!r:.200} is no function", mend)
+        raise UsageError(what, f"{brief(given)} is no function", mend)
 
 
 def check_methods(what: str, given: object, names: tuple[str, ...], mend: str) -> None:
@@ -33,7 +34,7 @@ def check_methods(what: str, given: object, names: tuple[str, ...], mend: str) -
     missing = [name for name in names if not callable(getattr(given, name, None))]
     if isinstance(given, type) or missing:
         problem = "it is a class" if isinstance(given, type) else f"it has no {', '.join(missing)}"
-        raise UsageError(what, f"{given!r:.200} is not allowed: {problem}", mend)
+        raise UsageError(what, f"{brief(given)} is not allowed: {problem}", mend)
 
 
 def is_switch(owner: object, attribute: Any, given: object) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import attrs
 
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 
 
@@ -13,7 +14,7 @@ def _count(least: int, optional: bool = False) -> Any:
             return
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             wanted = f"a whole number of at least {least}" + (", or None for no limit" if optional else "")
-            raise UsageError(f"Limits.{attribute.name}", f"{value!r} is not allowed", f"Give {wanted}")
+            raise UsageError(f"Limits.{attribute.name}", f"{brief(value)} is not allowed", f"Give {wanted}")
 
     return check
 
@@ -22,14 +23,16 @@ def _dollars(_limits: "Limits", attribute: "attrs.Attribute[float | None]", valu
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
-        raise UsageError(f"Limits.{attribute.name}", f"{value!r} is not allowed", "Give US dollars above 0, or None")
+        raise UsageError(
+            f"Limits.{attribute.name}", f"{brief(value)} is not allowed", "Give US dollars above 0, or None"
+        )
 
 
 def _seconds(_limits: "Limits", attribute: "attrs.Attribute[float | None]", value: object) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
-        raise UsageError(f"Limits.{attribute.name}", f"{value!r} is not allowed", "Give seconds above 0, or None")
+        raise UsageError(f"Limits.{attribute.name}", f"{brief(value)} is not allowed", "Give seconds above 0, or None")
 
 
 @attrs.frozen(kw_only=True)

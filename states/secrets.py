@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import attrs
 
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.states.given import is_switch
 from looplatch.states.opaque import Place, inner_place, is_opaque
@@ -48,12 +49,12 @@ def _compiled(own: Mapping[str, str | re.Pattern[str]]) -> dict[str, re.Pattern[
             raise UsageError("secrets", f"the name of pattern {place} is a {type(name).__name__}", "Give it as a text")
         text = regex.pattern if isinstance(regex, re.Pattern) else regex
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            problem = f"the pattern {name!r} is of the type {type(text).__name__}"
+            problem = f"the pattern {brief(name)} is of the type {type(text).__name__}"
             raise UsageError("secrets", problem, "Give a regular expression for texts")
         try:
             found[name] = re.compile(regex) if isinstance(regex, str) else regex
         except re.error as error:  # without the pattern, which may be a secret itself
-            problem = f"the pattern {name!r} is no regular expression ({error.msg})"
+            problem = f"the pattern {brief(name)} is no regular expression ({error.msg})"
             raise UsageError("secrets", problem, "Mend it") from None
     return found
 
@@ -80,9 +81,9 @@ class Secrets:
     def __attrs_post_init__(self) -> None:
         for name, regex in self.own.items():
             if not re.fullmatch(r"[a-z0-9_-]{1,40}", name):
-                raise UsageError("secrets", f"{name!r} is no name", "Use up to 40 of a-z, 0-9, _ and -")
+                raise UsageError("secrets", f"{brief(name)} is no name", "Use up to 40 of a-z, 0-9, _ and -")
             if regex.search("") or regex.search(marker(name)):
-                problem = f"the pattern {name!r} also matches nothing, or what stands in the place of a secret"
+                problem = f"the pattern {brief(name)} also matches nothing, or what stands in the place of a secret"
                 raise UsageError("secrets", problem, "Make it match secrets only")
             if word := next((word for word in WORDS if regex.search(word)), None):
                 problem = f"the pattern {name!r} also matches {word!r}, which no request and no log is without"

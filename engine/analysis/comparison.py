@@ -14,6 +14,7 @@ from looplatch.analysis.steps import Step, Steps, unlike
 from looplatch.audit import LogDamaged
 from looplatch.cleaning import one_line
 from looplatch.encoding import EncodeError, encode
+from looplatch.states.brief import brief
 from looplatch.states.record import Kind, Record
 from looplatch.states.state import INITIAL
 
@@ -145,7 +146,9 @@ class _Side:
             except StopIteration:
                 return
             except (AttributeError, KeyError, TypeError, ValueError) as error:
-                raise LogDamaged(self._log.file, self._line, f"it is not what its kind must be ({error!r})") from error
+                raise LogDamaged(
+                    self._log.file, self._line, f"it is not what its kind must be ({brief(error)})"
+                ) from error
             yield step
 
     def finish(self) -> None:

@@ -11,6 +11,7 @@ from looplatch.analysis.moves import Moves, Standing, counted
 from looplatch.analysis.quotes import Quotes
 from looplatch.analysis.reading import Readable, nothing_in, reading
 from looplatch.cleaning import one_line
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.states.given import check_count
 from looplatch.states.record import Kind, Record
@@ -101,7 +102,7 @@ def explain(log: Readable, *, turn: int | None = None, table: Table = TABLE) -> 
         try:
             explainer.take(record)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            damage = f"record {record.seq} is not what a {record.kind} record must be ({error!r})"
+            damage = f"record {record.seq} is not what a {record.kind} record must be ({brief(error)})"
             break
     if explainer.first is None:
         raise nothing_in(source)

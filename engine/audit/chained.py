@@ -14,6 +14,7 @@ from looplatch.audit.salts import Salts
 from looplatch.audit.signing import Signer, signature
 from looplatch.audit.stamps import SYSTEM_TIME, Stamps, TimeSource
 from looplatch.encoding import EncodeError, mend
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.states.merkle import Merkle
 from looplatch.states.reasons import Terminal
@@ -245,7 +246,7 @@ class ChainedLog(ABC):
 def check_setting(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Raise UsageError unless the setting `name` has one of the `allowed` values."""
     if value not in allowed:
-        raise UsageError(name, f"{value!r} is not a setting", f"Use one of {', '.join(allowed)}")
+        raise UsageError(name, f"{brief(value)} is not a setting", f"Use one of {', '.join(allowed)}")
 
 
 def _mended(kind: Kind, data: dict[str, Any]) -> tuple[dict[str, Any], bytes]:

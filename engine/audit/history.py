@@ -8,6 +8,7 @@ from looplatch.audit.errors import LogDamaged
 from looplatch.audit.protocol import PayloadSource
 from looplatch.encoding import decode
 from looplatch.recovery.compression.edits import replaced
+from looplatch.states.brief import brief
 from looplatch.states.record import Kind, Record, commitment
 from looplatch.states.vocabulary import Op
 
@@ -27,7 +28,7 @@ def rebuild(records: Iterable[Record], payloads: PayloadSource, file: Path | Non
             try:
                 _apply(record, messages, payloads)
             except (KeyError, IndexError, TypeError, ValueError) as error:
-                problem = f"the message record does not fit the history before it ({error!r})"
+                problem = f"the message record does not fit the history before it ({brief(error)})"
                 raise LogDamaged(file, record.seq + 1, problem) from error
     return messages
 

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 import orjson
 
 from looplatch.audit.errors import LogDamaged
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.states.record import SCHEMAS, Kind, Record
 
@@ -44,7 +45,7 @@ def parse(line: bytes, number: int, file: Path | None) -> Record:
         known = f"{', '.join(map(str, SCHEMAS[:-1]))} and {SCHEMAS[-1]}"
         raise LogDamaged(file, number, f"it has schema {data['v']}; this looplatch reads the schemas {known}")
     if data["kind"] not in _KINDS:
-        raise LogDamaged(file, number, f"its kind {data['kind']!r} is unknown")
+        raise LogDamaged(file, number, f"its kind {brief(data['kind'])} is unknown")
     return Record(data)
 
 

@@ -10,6 +10,7 @@ import attrs
 
 from looplatch.audit.errors import SigningFailed
 from looplatch.paths import path_of
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.states.verify.signatures import PublicKey
 
@@ -62,9 +63,9 @@ def signer_of(given: str | os.PathLike[str] | Signer | None) -> Signer | None:
     if given is None:
         return None
     if not isinstance(given, Signer):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError("signer", f"{given!r:.200} signs nothing", "Give the path of a private key, or a Signer")
+        raise UsageError("signer", f"{brief(given)} signs nothing", "Give the path of a private key, or a Signer")
     if not _is_key_id(given.key_id):
-        problem = f"its key_id {given.key_id!r:.200} is not the SHA-256 of a public key"
+        problem = f"its key_id {brief(given.key_id)} is not the SHA-256 of a public key"
         raise UsageError("signer", problem, "Give looplatch.audit.key_id(...) of the file with the public key")
     return given
 

@@ -5,6 +5,7 @@ from typing import Final, Literal, get_args
 
 from looplatch.analysis.reading import Readable
 from looplatch.export import aat, csv, otel, xes
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 
 Format = Literal["xes", "otel", "aat", "csv"]
@@ -28,5 +29,5 @@ def export(log: Readable, to: Format) -> Iterator[str]:
     cannot be read, and LogDamaged, after what came before it, at a line that is no record.
     """
     if to not in FORMATS:
-        raise UsageError("to", f"{to!r} is no format", f"Use {', '.join(FORMATS)}")
+        raise UsageError("to", f"{brief(to)} is no format", f"Use {', '.join(FORMATS)}")
     return _EXPORTS[to](log)

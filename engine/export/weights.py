@@ -4,6 +4,7 @@ from typing import Any
 
 from looplatch.analysis.fields import list_in
 from looplatch.audit import LogDamaged
+from looplatch.states.brief import brief
 from looplatch.states.record import Kind, Record
 from looplatch.states.vocabulary import Op
 
@@ -24,7 +25,7 @@ class Weights:
         try:
             return self._taken(record)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise LogDamaged(None, record.seq + 1, f"it is not what its kind must be ({error!r})") from error
+            raise LogDamaged(None, record.seq + 1, f"it is not what its kind must be ({brief(error)})") from error
 
     def _taken(self, record: Record) -> dict[str, int] | None:
         match record.get("op"), record.get("index"):

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from looplatch.hooks import ToolOutcomeContext, ToolsContext
 from looplatch.recovery.compression.cutting import cut_text
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 
 _CALL_BYTES: Final = 2_000  # of the input and of the result of each call that the model is shown
@@ -30,9 +31,9 @@ class ToolNotes:
 
     def __init__(self, *, model: str, prompt: str | None = None, max_tokens: int = 100) -> None:
         if not isinstance(model, str) or not model.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("ToolNotes.model", f"{model!r} is no model's name", "Give the name of a cheap model")
+            raise UsageError("ToolNotes.model", f"{brief(model)} is no model's name", "Give the name of a cheap model")
         if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("ToolNotes.max_tokens", f"{max_tokens!r} is not allowed", "Give a number from 1 on")
+            raise UsageError("ToolNotes.max_tokens", f"{brief(max_tokens)} is not allowed", "Give a number from 1 on")
         self._model = model
         self._prompt = _ASKED if prompt is None else prompt
         self._max_tokens = max_tokens

@@ -7,6 +7,7 @@ from typing import Any, Protocol, cast
 import attrs
 
 from looplatch.encoding import EncodeError, encode
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.states.given import check_function, is_switch
 from looplatch.states.record import Record
@@ -15,14 +16,14 @@ from looplatch.states.record import Record
 def _is_text(value: object, attribute: "attrs.Attribute[str]", given: object) -> None:
     if not isinstance(given, str):
         what = f"{type(value).__name__}.{attribute.name}"
-        raise UsageError(what, f"{given!r:.200} is no text", "Say it in a str")
+        raise UsageError(what, f"{brief(given)} is no text", "Say it in a str")
 
 
 def _is_input(_: object, __: object, given: Any) -> None:
     if given is None:
         return
     if not isinstance(given, Mapping):
-        raise UsageError("Allow.updated_input", f"{given!r:.200} is no dict", "Give the whole input, as a dict")
+        raise UsageError("Allow.updated_input", f"{brief(given)} is no dict", "Give the whole input, as a dict")
     try:
         encode(dict(cast("Mapping[str, object]", given)))
     except EncodeError as error:
@@ -157,7 +158,7 @@ StopHook = Callable[[StopContext], Awaitable[Pass | Block | Halt]]
 def _functions(hooks: object) -> tuple[StopHook, ...]:
     mend = "Give a list of async functions of one argument"
     if not isinstance(hooks, Iterable):
-        raise UsageError("Hooks.stop", f"{hooks!r:.200} is no list of functions", mend)
+        raise UsageError("Hooks.stop", f"{brief(hooks)} is no list of functions", mend)
     listed = tuple(cast("Iterable[StopHook]", hooks))
     for hook in listed:
         check_function("Hooks.stop", hook, mend)

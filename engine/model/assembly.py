@@ -13,6 +13,7 @@ from looplatch.encoding import copied
 from looplatch.model.blocks import FinishedBlock, OpenBlock, size_of
 from looplatch.model.shapes import is_array, is_object
 from looplatch.recovery.failure import BadStream
+from looplatch.states.brief import brief
 from looplatch.states.table import DECISIONS
 
 ANSWER_LIMIT: Final = 64 * 1024 * 1024  # characters of one answer
@@ -206,7 +207,7 @@ class Assembly:
 
     def _open_block(self, index: object, start: object) -> OpenBlock:
         if not isinstance(index, int) or isinstance(index, bool) or index <= self._last_index:
-            raise BadStream(f"content block {index!r} began after content block {self._last_index}")
+            raise BadStream(f"content block {brief(index)} began after content block {self._last_index}")
         if not is_object(start):
             raise BadStream(f"content block {index} has no content")
         block = OpenBlock(index, start)
@@ -241,7 +242,7 @@ class Assembly:
         index = event.get("index")
         block = self._open.get(index) if isinstance(index, int) else None
         if block is None:
-            raise BadStream(f"a {event['type']} came for content block {index!r}, which is not open")
+            raise BadStream(f"a {event['type']} came for content block {brief(index)}, which is not open")
         return block
 
     def _expect_message(self, kind: str) -> None:

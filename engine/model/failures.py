@@ -1,7 +1,6 @@
 """What the exceptions of the SDK, and the error events of a stream, mean: a Failure each."""
 
 import json
-import reprlib
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -17,6 +16,7 @@ from looplatch.recovery.failure import (
     Failure,
     ModelCallFailed,
 )
+from looplatch.states.brief import brief
 
 _ID_HEADERS: Final = ("request-id", "x-amzn-requestid")
 _NAME_LIMIT: Final = 200  # characters of a type or a code that are kept
@@ -83,7 +83,7 @@ def failure_of_body(
     return Failure(
         type=mend_surrogates(kind[:_NAME_LIMIT]),
         status=status,
-        message=mend_surrogates(words if isinstance(words, str) else reprlib.repr(words)),
+        message=mend_surrogates(words if isinstance(words, str) else brief(words)),
         retry_after_ms=retry_after_ms(sent),
         request_id=request_id or (named if isinstance(named, str) else None),
         code=mend_surrogates(code[:_NAME_LIMIT]) if isinstance(code, str) else None,

@@ -17,6 +17,7 @@ from looplatch.model.streams import ByteStream, ItemStream
 from looplatch.ports import ModelRequest, ModelStream
 from looplatch.recovery.failure import CLIENT_ERROR, BadStream, Failure, ModelCallFailed
 from looplatch.recovery.windows import ModelSize
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class SdkClient:
             raise ModelCallFailed(failure_of(error)) from error
         tokens = _number(counted, "input_tokens")
         if tokens is None:
-            raise BadStream(f"the answer counts no tokens: {counted!r:.200}")
+            raise BadStream(f"the answer counts no tokens: {brief(counted)}")
         return tokens
 
     async def size(self, model: str) -> ModelSize:

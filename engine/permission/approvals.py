@@ -8,6 +8,7 @@ from looplatch.hooks import Allow, Deny
 from looplatch.recovery.resume.past import PastApproval
 from looplatch.recovery.resume.snapshot import Snapshot
 from looplatch.recovery.waiting import waiting
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.states.given import check_kind
 
@@ -33,7 +34,7 @@ def new_approvals(approvals: Mapping[str, Approval], snapshot: Snapshot) -> Appr
     nested: dict[str, dict[str, Approval]] = {}
     for call, approval in approvals.items():
         if not isinstance(approval, Allow | Deny):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("approvals", f"{approval!r:.200} is no decision", "Give Allow() or Deny('why')")
+            raise UsageError("approvals", f"{brief(approval)} is no decision", "Give Allow() or Deny('why')")
         found = shown.get(call)
         if found is None:
             _check_given(call, approval, snapshot, list(shown))
@@ -51,7 +52,7 @@ def _check_given(call: str, approval: Approval, snapshot: Snapshot, shown: list[
         before = before or known.get(call.removeprefix(f"{under}/"))
     if before is None:
         awaited = ", ".join(shown) or "none"
-        raise UsageError("approvals", f"the call {call!r} is not awaited", f"Awaited are: {awaited}")
+        raise UsageError("approvals", f"the call {brief(call)} is not awaited", f"Awaited are: {awaited}")
     if before.allowed is not isinstance(approval, Allow):
         told = "allowed" if before.allowed else "denied"
         raise UsageError("approvals", f"the call {call} was {told} already", "Leave it out")

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, get_args
 import attrs
 
 from looplatch.encoding import encode
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 
 Decision = Literal["allow", "deny", "ask"]
@@ -18,12 +19,12 @@ def _pattern(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except (re.error, TypeError) as error:
-        raise UsageError("Rule.input", f"{pattern!r} is no regular expression: {error}", "Mend it") from error
+        raise UsageError("Rule.input", f"{brief(pattern)} is no regular expression: {error}", "Mend it") from error
 
 
 def _patterns(given: Mapping[str, str]) -> dict[str, re.Pattern[str]]:
     if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError("Rule.input", f"{given!r:.200} is no dict", "Give regular expressions by field of the input")
+        raise UsageError("Rule.input", f"{brief(given)} is no dict", "Give regular expressions by field of the input")
     return {name: _pattern(pattern) for name, pattern in given.items()}
 
 
@@ -33,12 +34,12 @@ def _no_patterns() -> Mapping[str, re.Pattern[str]]:
 
 def _is_known(_: object, __: object, value: object) -> None:
     if value not in _DECISIONS:
-        raise UsageError("Rule.decision", f"{value!r} is not known", f"Use one of {', '.join(_DECISIONS)}")
+        raise UsageError("Rule.decision", f"{brief(value)} is not known", f"Use one of {', '.join(_DECISIONS)}")
 
 
 def _is_text(_: object, __: object, value: object) -> None:
     if not isinstance(value, str):
-        raise UsageError("Rule.tool", f"{value!r:.200} is no name", "Give the name of a tool, or a pattern of one")
+        raise UsageError("Rule.tool", f"{brief(value)} is no name", "Give the name of a tool, or a pattern of one")
 
 
 @attrs.frozen

@@ -8,6 +8,7 @@ import attrs
 
 from looplatch.audit.reader import fields_of
 from looplatch.audit.signing import Signer, checkpoint_bytes, signature
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.states.verify.findings import Report, Violation
 from looplatch.states.verify.signatures import PublicKey
@@ -31,7 +32,7 @@ class Checkpoint:
         """The checkpoint that `text` spells. Raises UsageError where it spells none."""
         found = _FORM(text) if isinstance(text, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
         if found is None:
-            raise UsageError("expect", f"{text!r:.100} is no checkpoint", "Give COUNT:HASH, as run.checkpoint() does")
+            raise UsageError("expect", f"{brief(text)} is no checkpoint", "Give COUNT:HASH, as run.checkpoint() does")
         return cls(int(found[1]), found[2], found[3])
 
     def signed(self, signer: Signer | None) -> "Checkpoint":

@@ -9,6 +9,7 @@ import attrs
 from looplatch.audit import Log, LogDamaged, read
 from looplatch.machine import Cursor, Machine
 from looplatch.proving.tables import table_named
+from looplatch.states.brief import brief
 from looplatch.states.context import Context
 from looplatch.states.errors import RefusedEvent, UsageError
 from looplatch.states.event import Event
@@ -38,7 +39,7 @@ class MoveDifference:
 
     def __str__(self) -> str:
         by = f" ({self.event} in {self.state})" if self.event is not None else ""
-        values = f"the machine gives {self.expected!r}, the log has {self.recorded!r}"
+        values = f"the machine gives {brief(self.expected)}, the log has {brief(self.recorded)}"
         return f"record {self.seq}{by}: {self.field}: {values}"
 
     def fields(self) -> dict[str, Any]:

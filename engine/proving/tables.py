@@ -7,6 +7,7 @@ from typing import Final
 import orjson
 
 from looplatch.audit import Log
+from looplatch.states.brief import brief
 from looplatch.states.errors import LooplatchError
 from looplatch.states.past import table_of
 from looplatch.states.table import TABLE
@@ -29,7 +30,7 @@ class UnknownTable(LooplatchError):
 
     def __init__(self, fingerprint: object) -> None:
         super().__init__(
-            f"the log names the table {fingerprint!r:.80}, which no looplatch up to this one had. Replay it with the "
+            f"the log names the table {brief(fingerprint)}, which no looplatch up to this one had. Replay it with the "
             "looplatch that wrote it, or a newer one; give a table of your own as `table`"
         )
         self.fingerprint = fingerprint

@@ -7,6 +7,7 @@ import attrs
 
 from looplatch.encoding import EncodeError, copied, decode, encode
 from looplatch.ports import ModelRequest
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.states.record import digest
 
@@ -83,16 +84,16 @@ class RequestParts:
         fields.update((name, value) for name, value in self.params.items() if name not in _BESIDE)
         fields.update(self._mapping("extra_body"))
         for name in _OWN.keys() & (self.params.keys() | self._mapping("extra_body").keys()):
-            raise UsageError(f"params[{name!r}]", "looplatch sets this field itself", _OWN[name].capitalize())
+            raise UsageError(f"params[{brief(name)}]", "looplatch sets this field itself", _OWN[name].capitalize())
         headers = {str(name): str(value) for name, value in self._mapping("extra_headers").items()}
         query: dict[str, object] = dict(self._mapping("extra_query"))
         if betas := self.params.get("betas"):
             if isinstance(betas, str) or not isinstance(betas, Iterable):
-                raise UsageError("params['betas']", f"{betas!r:.200} is no list", "Put the names into a list")
+                raise UsageError("params['betas']", f"{brief(betas)} is no list", "Put the names into a list")
             _add_betas(headers, query, map(str, cast("Iterable[object]", betas)))
         timeout = self.params.get("timeout")
         if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout <= 0):
-            raise UsageError("params['timeout']", f"{timeout!r} is not allowed", "Give seconds above 0")
+            raise UsageError("params['timeout']", f"{brief(timeout)} is not allowed", "Give seconds above 0")
         try:
             # What the caller does to its objects from here on is nothing to the requests, nor to what the log says.
             fields = decode(encode(fields))
@@ -105,7 +106,7 @@ class RequestParts:
                 "params", f"a field of the request cannot be written as JSON: {error}", "Mend it"
             ) from error
         if not isinstance(diagnostics, dict | None):
-            raise UsageError("params['diagnostics']", f"{diagnostics!r:.200} is no dict", "Give a dict")
+            raise UsageError("params['diagnostics']", f"{brief(diagnostics)} is no dict", "Give a dict")
         beside = {name: value for name, value in self.params.items() if name in _BESIDE}
         own: dict[str, object] = {
             "system": fields.get("system"),
@@ -128,7 +129,7 @@ class RequestParts:
     def _mapping(self, name: str) -> Mapping[str, Any]:
         given: object = self.params.get(name) or {}
         if not isinstance(given, Mapping):
-            raise UsageError(f"params[{name!r}]", f"{given!r:.200} is no dict", "Give a dict")
+            raise UsageError(f"params[{brief(name)}]", f"{brief(given)} is no dict", "Give a dict")
         return cast("Mapping[str, Any]", given)
 
     def request(
@@ -252,5 +253,5 @@ def _add_betas(headers: dict[str, str], query: dict[str, object], betas: Iterabl
 def _blocks(system: object) -> list[dict[str, Any]]:
     given = list(cast("Sequence[object]", system)) if isinstance(system, list | tuple) else [None]
     if not all(isinstance(block, Mapping) for block in given):
-        raise UsageError("system", f"{system!r:.200} is not allowed", "Give a text, or a list of content blocks")
+        raise UsageError("system", f"{brief(system)} is not allowed", "Give a text, or a list of content blocks")
     return [dict(block) for block in cast("list[Mapping[str, Any]]", given)]

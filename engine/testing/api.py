@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 import orjson
 
+from looplatch.states.brief import brief
 from looplatch.testing.answers import Answer, ErrorAnswer, error, raw
 from looplatch.testing.errors import ScriptError, check_count, check_kind
 from looplatch.testing.exchange import Exchange, ReceivedRequest
@@ -94,7 +95,7 @@ class ScriptedAPI:
             _check_item("otherwise", otherwise)
         check_kind("ScriptedAPI(strict)", strict, bool, "True or False")
         if not callable(count):
-            raise ScriptError(f"ScriptedAPI(count) is {count!r:.200}; give a function of a request that counts tokens")
+            raise ScriptError(f"ScriptedAPI(count) is {brief(count)}; give a function of a request that counts tokens")
         if window is not None:
             check_count("ScriptedAPI(window)", window, 1)
         check_kind("ScriptedAPI(known)", known, Iterable, "a list of thinking blocks")
@@ -158,7 +159,7 @@ class ScriptedAPI:
     def check_played(self) -> None:
         """Raise ScriptError if part of the script was not asked for, or a request was refused or found no answer."""
         if self.faults:
-            raise ScriptError(f"the script failed: {self.faults[0]!r}") from self.faults[0]
+            raise ScriptError(f"the script failed: {brief(self.faults[0])}") from self.faults[0]
         if self.refusals:
             raise ScriptError(f"the API refused a request: {self.refusals[0]}")
         if self.unused:
@@ -240,7 +241,7 @@ class ScriptedAPI:
             return item(request.body)
         except Exception as fault:
             self.faults.append(fault)
-            text = f"the script raised {fault!r} on request {request.number}"
+            text = f"the script raised {brief(fault)} on request {request.number}"
             return error(500, "api_error", text, _FINAL)
 
     def _silent(self, request: ReceivedRequest) -> ErrorAnswer:

@@ -8,6 +8,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from attrs import frozen
 
+from looplatch.states.brief import brief
 from looplatch.testing.errors import ScriptError, check_kind
 from looplatch.testing.shapes import is_object
 
@@ -202,5 +203,5 @@ def _cut(value: str, pieces: Pieces) -> tuple[str, ...]:
             return tuple(value[start:end] for start, end in itertools.pairwise(ends))
         case _:
             if not all(isinstance(piece, str) for piece in pieces) or "".join(pieces) != value:  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise ScriptError(f"pieces={list(pieces)!r} do not join to {value!r}")
+                raise ScriptError(f"pieces={brief(list(pieces))} do not join to {brief(value)}")
             return tuple(pieces)

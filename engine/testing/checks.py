@@ -12,6 +12,7 @@ from looplatch.audit import Log, read
 from looplatch.paths import path_of
 from looplatch.proving.replaying import replay
 from looplatch.proving.verification import verify
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.states.given import check_switch
 from looplatch.states.record import Record
@@ -55,7 +56,7 @@ def assert_valid(subject: Subject, status: Status | None = None) -> None:
     """
     if status is not None and status not in get_args(Status):
         raise UsageError(
-            "status", f"{status!r:.200} is not known", f"Give one of {', '.join(get_args(Status))}, or None"
+            "status", f"{brief(status)} is not known", f"Give one of {', '.join(get_args(Status))}, or None"
         )
     log = _log_of(subject)
     problems = check_log(log)
@@ -122,5 +123,5 @@ def _log_of(subject: Subject) -> Log:
         return read(subject)
     log: object = getattr(subject, "log", None)
     if not isinstance(log, Log):
-        raise UsageError("subject", f"{subject!r:.200} has no log", "Give a log, the path of one, or a run")
+        raise UsageError("subject", f"{brief(subject)} has no log", "Give a log, the path of one, or a run")
     return log

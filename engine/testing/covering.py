@@ -10,6 +10,7 @@ import attrs
 from looplatch.audit import Log
 from looplatch.diagrams.rendering import Format, check_format, coverage
 from looplatch.diagrams.walk import Walk, walk_of
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.states.state import State
 from looplatch.states.table import TABLE
@@ -39,7 +40,7 @@ class Coverage:
             raise UsageError("file", "a page shows one run", "Take one of .svg, .png, .dot, .mmd, .txt")
         for name in (*only, *without):
             if not any(_is_named(row, source, name) for row in table for source in row.sources):
-                problem = f"{name!r} names no row of the table"
+                problem = f"{brief(name)} names no row of the table"
                 raise UsageError("coverage", problem, "Take a state, EVENT, EVENT[guard], or a row as it is printed")
         if not self._wanted:
             raise UsageError("coverage", "no row of the table is left", "Leave out less")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from looplatch.states.brief import brief
 from looplatch.states.errors import LooplatchError
 
 
@@ -12,10 +13,10 @@ class ScriptError(LooplatchError):
 def check_kind(what: str, given: object, kind: Any, wanted: str) -> None:
     """Raise ScriptError where `given` is no `kind` (a class, or a union of classes); `wanted` says what to give."""
     if not isinstance(given, kind):
-        raise ScriptError(f"{what} is {given!r:.200}; give {wanted}")
+        raise ScriptError(f"{what} is {brief(given)}; give {wanted}")
 
 
 def check_count(what: str, given: object, least: int = 0) -> None:
     """Raise ScriptError where `given` is no whole number from `least` on."""
     if isinstance(given, bool) or not isinstance(given, int) or given < least:
-        raise ScriptError(f"{what} is {given!r:.200}; give a whole number from {least} on")
+        raise ScriptError(f"{what} is {brief(given)}; give a whole number from {least} on")

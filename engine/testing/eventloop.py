@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
 
+from looplatch.states.brief import brief
 from looplatch.testing.errors import ScriptError
 
 T = TypeVar("T")
@@ -42,7 +43,7 @@ class DeterministicLoop(asyncio.SelectorEventLoop):
         super().__init__(_Jumping(self._jump))
         if seed is not None and not isinstance(seed, int):  # pyright: ignore[reportUnnecessaryIsInstance]
             self.close()
-            raise ScriptError(f"DeterministicLoop(seed) is {seed!r:.200}; give a whole number, or None")
+            raise ScriptError(f"DeterministicLoop(seed) is {brief(seed)}; give a whole number, or None")
         self._random = None if seed is None else random.Random(seed)
 
     def time(self) -> float:

@@ -11,6 +11,7 @@ import attrs
 import httpx2
 import orjson
 
+from looplatch.states.brief import brief
 from looplatch.states.secrets import SECRETS, Secrets
 from looplatch.testing.api import MESSAGES_PATH
 from looplatch.testing.errors import ScriptError, check_kind
@@ -61,7 +62,9 @@ class Recorder:
         check_kind("Recorder(path)", path, str | os.PathLike, "the path of a file")
         check_kind("Recorder(upstream)", upstream, str, "an address")
         if not upstream.startswith(("http://", "https://")):
-            raise ScriptError(f"Recorder(upstream={upstream!r}): give an address that begins with http:// or https://")
+            raise ScriptError(
+                f"Recorder(upstream={brief(upstream)}): give an address that begins with http:// or https://"
+            )
         self.path = Path(path)
         self._upstream = upstream.rstrip("/")
         self._secrets = Secrets(known=False) if secrets is None else secrets

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, cast, overload
 
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.tools.context import ToolContext
 from looplatch.tools.docstrings import read_docstring
@@ -82,11 +83,11 @@ def _made(
     idempotent: bool,
 ) -> Tool:
     if not callable(cast("object", function)) or isinstance(function, type):
-        raise UsageError("@tool", f"{function!r} is no function", "Decorate a function, or pass a bound method")
+        raise UsageError("@tool", f"{brief(function)} is no function", "Decorate a function, or pass a bound method")
     name = getattr(function, "__name__", None) if name is None else name
     if name is None:
-        raise UsageError("@tool", f"{function!r} has no name", "Give one: tool(name=…)(function)")
-    what = f"tool {name!r}"
+        raise UsageError("@tool", f"{brief(function)} has no name", "Give one: tool(name=…)(function)")
+    what = f"tool {brief(name)}"
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise UsageError(what, "it is a generator", "Return one result; report steps by ctx.progress(…)")
     doc = read_docstring(function.__doc__)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+from looplatch.states.brief import brief
 from looplatch.states.errors import LooplatchError, UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class InputValidator:
         if schema.get("type") != "object":
             raise UsageError(
                 what,
-                f"input_schema.type is {schema.get('type')!r}",
+                f"input_schema.type is {brief(schema.get('type'))}",
                 'The API takes schemas whose outermost type is "object" only',
             )
         self._schema = dict(schema)

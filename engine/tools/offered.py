@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import attrs
 
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.states.given import check_kind
 from looplatch.tools.sdk import adapted_function, adapted_toolset, is_function, is_toolset
@@ -31,10 +32,12 @@ def offered(tools: Iterable[object], read_only: Collection[str] = ()) -> Offered
     the caller's has.
     """
     if isinstance(read_only, str):
-        raise UsageError("read_only", f"{read_only!r} is one text, not a set of names", "Give a set: {'name', ...}")
+        raise UsageError(
+            "read_only", f"{brief(read_only)} is one text, not a set of names", "Give a set: {'name', ...}"
+        )
     check_kind("read_only", read_only, Collection, "Give a set: {'name', ...}")
     if not isinstance(tools, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError("tools", f"{tools!r:.200} is no list of tools", "Put it into a list")
+        raise UsageError("tools", f"{brief(tools)} is no list of tools", "Put it into a list")
     own: list[Tool | Toolset] = []
     definitions: list[Mapping[str, Any]] = []
     names: set[str] = set()
@@ -44,13 +47,13 @@ def offered(tools: Iterable[object], read_only: Collection[str] = ()) -> Offered
         name = definition.get("name") if isinstance(tool, Mapping) else tool.name
         if isinstance(name, str):
             if name in names:
-                raise UsageError("tools", f"two tools have the name {name!r}", "Rename one of them")
+                raise UsageError("tools", f"two tools have the name {brief(name)}", "Rename one of them")
             names.add(name)
         if not isinstance(tool, Mapping):
             own.append(tool)
         definitions.append(definition)
     own_names = tuple(tool.name for tool in own if isinstance(tool, Tool))
-    unknown = sorted(repr(name) for name in read_only if name not in own_names)
+    unknown = sorted(brief(name) for name in read_only if name not in own_names)
     if unknown:
         named = ", ".join(unknown)
         raise UsageError("read_only", f"no tool of yours has the name {named}", "Name tools that stand in `tools`")
@@ -69,7 +72,7 @@ def _adapted(given: object) -> Tool | Toolset | Mapping[str, Any]:
     mend = "Give Tool objects, tools of the SDK, or dicts for tools that run elsewhere"
     if callable(given):
         mend = "Make a tool of the function: decorate it with @looplatch.tool"
-    raise UsageError("tools", f"{given!r} is no tool", mend)
+    raise UsageError("tools", f"{brief(given)} is no tool", mend)
 
 
 def _marked(tool: Tool | Toolset | Mapping[str, Any], read_only: Collection[str]) -> Tool | Toolset | Mapping[str, Any]:

@@ -7,6 +7,7 @@ import attrs
 
 from looplatch.encoding import copied, decode, encode
 from looplatch.recovery.naming import TOOL_NAME
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.states.given import check_function, check_kind, check_switch, is_switch
 from looplatch.tools.context import ToolContext
@@ -36,7 +37,7 @@ class ToolResult:
 def _checked_name(name: object) -> str:
     if not isinstance(name, str) or TOOL_NAME.fullmatch(name) is None:
         raise UsageError(
-            f"tool {name!r}",
+            f"tool {brief(name)}",
             "the name must be 1 to 128 characters out of a-z, A-Z, 0-9, _ and -",
             "Rename the tool",
         )
@@ -83,7 +84,7 @@ class Tool:
     _validator: InputValidator = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        what = f"tool {self.name!r}"
+        what = f"tool {brief(self.name)}"
         if not isinstance(cast("object", self.description), str):
             raise UsageError(what, "its description is no text", "Give a str; it may be empty")
         if not callable(self.call):
@@ -130,4 +131,4 @@ def _check_seconds(what: str, name: str, given: object) -> None:
         return
     # `not 0 < x` also refuses NaN.
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < float("inf"):
-        raise UsageError(what, f"{name} is {given!r}", "Give seconds above 0, or None for no bound")
+        raise UsageError(what, f"{name} is {brief(given)}", "Give seconds above 0, or None for no bound")

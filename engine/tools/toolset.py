@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.states.given import check_function, check_kind
 from looplatch.tools.context import ToolContext
@@ -42,7 +43,7 @@ class Toolset:
         kind = self.definition.get("type")
         found = _TYPE.fullmatch(kind) if isinstance(kind, str) else None
         if found is None:
-            raise UsageError("toolset", f"its type is {kind!r}", "Give one such as 'browser_toolset_20260801'")
+            raise UsageError("toolset", f"its type is {brief(kind)}", "Give one such as 'browser_toolset_20260801'")
         object.__setattr__(self, "name", found[1])
         self.action("screenshot")  # what is wrong with the rest is found here, not when the model calls
 

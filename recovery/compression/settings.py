@@ -5,6 +5,7 @@ from typing import Any, Final, Literal, get_args
 
 import attrs
 
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.states.level import Level
 
@@ -23,40 +24,44 @@ def _is_number(value: object) -> bool:
 def _fraction(_: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
     if value is not None and not (_is_number(value) and 0 < value <= 1):
         wanted = "Give a fraction of the model's window, above 0 and at most 1, or None to switch it off"
-        raise _refuse(attribute.name, f"{value!r} is not allowed", wanted)
+        raise _refuse(attribute.name, f"{brief(value)} is not allowed", wanted)
 
 
 def _share(_: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
     if not (_is_number(value) and 0 <= value <= 1):
-        raise _refuse(attribute.name, f"{value!r} is not allowed", "Give a fraction of the model's window, from 0 to 1")
+        raise _refuse(
+            attribute.name, f"{brief(value)} is not allowed", "Give a fraction of the model's window, from 0 to 1"
+        )
 
 
 def _count(least: int) -> Any:
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise _refuse(attribute.name, f"{value!r} is not allowed", f"Give a whole number of at least {least}")
+            raise _refuse(attribute.name, f"{brief(value)} is not allowed", f"Give a whole number of at least {least}")
 
     return check
 
 
 def _seconds(_: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
     if not (_is_number(value) and 0 <= value < 1e9):
-        raise _refuse(attribute.name, f"{value!r} is not allowed", "Give seconds, from 0 on")
+        raise _refuse(attribute.name, f"{brief(value)} is not allowed", "Give seconds, from 0 on")
 
 
 def _switch(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
     if not isinstance(value, bool):
-        raise _refuse(attribute.name, f"{value!r} is not allowed", "Give True or False")
+        raise _refuse(attribute.name, f"{brief(value)} is not allowed", "Give True or False")
 
 
 def _rule(_: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
     if value not in _RULES:
-        raise _refuse(attribute.name, f"{value!r} is not allowed", f"Give one of {', '.join(_RULES)}")
+        raise _refuse(attribute.name, f"{brief(value)} is not allowed", f"Give one of {', '.join(_RULES)}")
 
 
 def _model(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
     if value is not None and (not isinstance(value, str) or not value):
-        raise _refuse(attribute.name, f"{value!r} is not allowed", "Give a model's name, or None for the run's own")
+        raise _refuse(
+            attribute.name, f"{brief(value)} is not allowed", "Give a model's name, or None for the run's own"
+        )
 
 
 @attrs.frozen(kw_only=True)

@@ -15,6 +15,7 @@ from looplatch.recovery.resume.sizes import SizeFold
 from looplatch.recovery.resume.snapshot import Snapshot
 from looplatch.recovery.resume.summaries import SummaryFold
 from looplatch.states import commands as do
+from looplatch.states.brief import brief
 from looplatch.states.commands import Command
 from looplatch.states.context import TOTALS, Context
 from looplatch.states.limits import Limits
@@ -48,7 +49,7 @@ def snapshot_of(records: Sequence[Record], table: Table = TABLE) -> Snapshot:
         if fold.sealed is None and fold.started:
             return fold.snapshot()
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise CannotResume(f"a record makes no sense: {error!r}", "See what `looplatch verify` says") from error
+        raise CannotResume(f"a record makes no sense: {brief(error)}", "See what `looplatch verify` says") from error
     if fold.sealed is not None:
         raise CannotResume(f"the run has ended ({fold.sealed})", "Start another one with its messages")
     problem = "the run was cut off before it began: nothing was sent, and its messages are not all in the log"

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, cast
 
 from looplatch.encoding import decode, encode
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.tools.context import ToolContext
 from looplatch.tools.inputs import InputRejected
@@ -38,7 +39,9 @@ def adapted_function(tool: Any) -> Tool:
         sent = cast("dict[str, Any]", decode(encode(tool.to_dict())))
         name = sent["name"]
     except Exception as error:
-        raise UsageError("tools", f"the SDK's tool {tool!r} cannot be described: {error!r}", "Mend the tool") from error
+        raise UsageError(
+            "tools", f"the SDK's tool {brief(tool)} cannot be described: {brief(error)}", "Mend the tool"
+        ) from error
     resource = Resource(name, tool)
     return Tool(
         name=name,

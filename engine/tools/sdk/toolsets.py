@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, cast
 
 from looplatch.encoding import decode, encode
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.tools.context import ToolContext
 from looplatch.tools.sdk.classes import is_one
@@ -32,7 +33,9 @@ def adapted_toolset(toolset: Any) -> Toolset:
     try:
         definition = cast("dict[str, Any]", decode(encode(toolset.to_dict())))
     except Exception as error:
-        raise UsageError("tools", f"the toolset {toolset!r} cannot be described: {error!r}", "Mend it") from error
+        raise UsageError(
+            "tools", f"the toolset {brief(toolset)} cannot be described: {brief(error)}", "Mend it"
+        ) from error
     family = toolset.toolset_name
     in_thread = is_one(toolset, _SYNC)
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection
 from typing import Any, Final
 
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.tools.context import ToolContext
 from looplatch.tools.servers.connection import Connection
@@ -71,7 +72,7 @@ def _adapted(connection: Connection, tool: Any, prefix: str, timeout_s: float | 
         )
     except UsageError as error:
         mend = f"{error.mend}, on the server, or leave the tool out by `only`"
-        raise UsageError(f"MCP server {connection.server}, tool {tool.name!r}", error.problem, mend) from error
+        raise UsageError(f"MCP server {connection.server}, tool {brief(tool.name)}", error.problem, mend) from error
 
 
 def _call_of(connection: Connection, name: str) -> ToolCall:

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Any, cast
 
+from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
 from looplatch.tools.servers.adapting import adapted, listed
 from looplatch.tools.servers.connection import Connection, error_stream
@@ -45,7 +46,9 @@ def mcp_server(
         raise UsageError(_WHAT, "it needs a package that is not installed", "Install it: pip install 'looplatch[mcp]'")
     if isinstance(server, str) and not server.startswith(("http://", "https://")):
         raise UsageError(
-            _WHAT, f"{server!r} is no address", "Give one with http:// or https://, or the words of a command as a list"
+            _WHAT,
+            f"{brief(server)} is no address",
+            "Give one with http:// or https://, or the words of a command as a list",
         )
     words = _words(server)
     if words is not None:
@@ -64,7 +67,7 @@ def _words(server: object) -> list[str] | None:
         return None
     words = list(cast("Sequence[object]", server))
     if not words or not all(isinstance(word, str) for word in words):
-        raise UsageError(_WHAT, f"{server!r} is no command", "Give its words as texts: ['python', 'server.py']")
+        raise UsageError(_WHAT, f"{brief(server)} is no command", "Give its words as texts: ['python', 'server.py']")
     return cast("list[str]", words)
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import attrs
 
+from looplatch.states.brief import brief
 from looplatch.states.errors import LooplatchError, UsageError
 
 __all__ = ["Address", "AddressRefused", "Allowed", "is_public"]
@@ -69,7 +70,7 @@ class Allowed:
     def of(cls, entries: Iterable[str]) -> "Allowed":
         """From texts such as "intranet.example", "127.0.0.1" and "10.0.0.0/8". Raises UsageError for any other."""
         if isinstance(entries, str):
-            raise UsageError("allow", f"{entries!r} is one text, not a list", 'Give a list: ["10.0.0.0/8", ...]')
+            raise UsageError("allow", f"{brief(entries)} is one text, not a list", 'Give a list: ["10.0.0.0/8", ...]')
         hosts: set[str] = set()
         networks: list[ipaddress.IPv4Network | ipaddress.IPv6Network] = []
         for entry in entries:
@@ -78,7 +79,7 @@ class Allowed:
             except ValueError:
                 if not entry or "/" in entry or ":" in entry:
                     mend = "Give names of hosts, addresses, or networks such as '10.0.0.0/8'"
-                    raise UsageError("allow", f"{entry!r} is no host and no network", mend) from None
+                    raise UsageError("allow", f"{brief(entry)} is no host and no network", mend) from None
                 hosts.add(entry.lower())
         return cls(frozenset(hosts), tuple(networks))
 
