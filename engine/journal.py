@@ -17,7 +17,7 @@ from looplatch.requests.kept import Kept, new_in, skeleton_of
 from looplatch.states.event import Event
 from looplatch.states.halves import secrets_in, without_halves
 from looplatch.states.level import Level
-from looplatch.states.record import MAX_INT, Kind, Record
+from looplatch.states.record import Kind, Record
 from looplatch.states.secrets import Secrets, marker
 from looplatch.states.state import State
 from looplatch.tools import Call, Outcome
@@ -212,7 +212,7 @@ class Journal:
             "model",
             {
                 "model": self.names.of(model),
-                "max_tokens": min(max_tokens, MAX_INT),
+                "max_tokens": max_tokens,
                 "attempt": attempt,
                 "sent": sent,
                 "differs": differs,
@@ -287,7 +287,7 @@ class Journal:
         `by`: the model writes it, or the API, whose own compaction it is.
         """
         fields: dict[str, Any] = {"model": self.names.of(model), "level": str(level), "by": by}
-        fields["max_tokens"] = min(max_tokens, MAX_INT)
+        fields["max_tokens"] = max_tokens
         fields["span"] = None if span is None else list(span)
         return self._begin("summary", fields)
 

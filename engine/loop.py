@@ -122,9 +122,9 @@ class Loop:
             raise UsageError("model", f"{brief(model)} is no model's name", "Give a name, such as 'claude-sonnet-5'")
         check_count("max_tokens", max_tokens)
         if window is not None:
-            check_count("window", window)
+            check_count("window", window, otherwise=", or None")
         if segment_bytes is not None:
-            check_count("segment_bytes", segment_bytes, SMALLEST)
+            check_count("segment_bytes", segment_bytes, SMALLEST, ", or None")
         if payloads not in get_args(Payloads):
             raise UsageError("payloads", f"{brief(payloads)} is not known", "Use 'keep' or 'digest'")
         if durability not in get_args(Durability):

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Self
 
 from looplatch.messages import Message
-from looplatch.states.brief import brief
-from looplatch.states.errors import UsageError
+from looplatch.states.given import check_count
 
 
 class Branch:
@@ -46,8 +45,7 @@ class Tee:
     def __init__(self, source: AsyncIterator[Message], n: int, max_buffer: int) -> None:
         """Raises UsageError for less than one branch, or no room in the buffer."""
         for name, value in (("n", n), ("max_buffer", max_buffer)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise UsageError(f"tee({name})", f"{brief(value)} is not allowed", "Give a whole number of at least 1")
+            check_count(f"tee({name})", value)
         self._source = source
         self._max_buffer = max_buffer
         self._pulling = False

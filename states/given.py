@@ -1,9 +1,11 @@
 """What a caller gave: looked at before anything is done with it, so that the error names it and not what came of it."""
 
+from collections.abc import Callable
 from typing import Any
 
 from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
+from looplatch.states.record import MAX_INT
 
 
 def check_kind(what: str, given: object, kind: Any, mend: str) -> None:
@@ -17,10 +19,15 @@ def check_switch(what: str, given: object) -> None:
     check_kind(what, given, bool, "Give True or False")
 
 
-def check_count(what: str, given: object, least: int = 1) -> None:
-    """Raise UsageError where `given` is no whole number from `least` on."""
-    if isinstance(given, bool) or not isinstance(given, int) or given < least:
-        raise UsageError(what, f"{brief(given)} is not allowed", f"Give a whole number of at least {least:,}")
+def check_count(what: str, given: object, least: int = 1, otherwise: str = "") -> None:
+    """Raise UsageError where `given` is no whole number from `least` to the greatest that a record can hold.
+
+    `otherwise` says what else may be given.
+    """
+    if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= MAX_INT:
+        too_much = isinstance(given, int) and given > MAX_INT
+        wanted = f"at most {MAX_INT:,}" if too_much else f"at least {least:,}"
+        raise UsageError(what, f"{brief(given)} is not allowed", f"Give a whole number of {wanted}{otherwise}")
 
 
 def check_function(what: str, given: object, mend: str) -> None:
@@ -35,6 +42,15 @@ def check_methods(what: str, given: object, names: tuple[str, ...], mend: str) -
     if isinstance(given, type) or missing:
         problem = "it is a class" if isinstance(given, type) else f"it has no {', '.join(missing)}"
         raise UsageError(what, f"{brief(given)} is not allowed: {problem}", mend)
+
+
+def is_count(least: int, otherwise: str = "") -> Callable[[object, Any, object], None]:
+    """The check of a count, as a validator of attrs."""
+
+    def check(owner: object, attribute: Any, given: object) -> None:
+        check_count(f"{type(owner).__name__}.{attribute.name}", given, least, otherwise)
+
+    return check
 
 
 def is_switch(owner: object, attribute: Any, given: object) -> None:

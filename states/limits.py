@@ -6,17 +6,9 @@ import attrs
 
 from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
+from looplatch.states.given import is_count
 
-
-def _count(least: int, optional: bool = False) -> Any:
-    def check(_limits: "Limits", attribute: "attrs.Attribute[int | None]", value: object) -> None:
-        if optional and value is None:
-            return
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            wanted = f"a whole number of at least {least}" + (", or None for no limit" if optional else "")
-            raise UsageError(f"Limits.{attribute.name}", f"{brief(value)} is not allowed", f"Give {wanted}")
-
-    return check
+_count_or_none: Any = attrs.validators.optional(is_count(1, ", or None for no limit"))
 
 
 def _dollars(_limits: "Limits", attribute: "attrs.Attribute[float | None]", value: object) -> None:
@@ -54,19 +46,19 @@ class Limits:
     max_delay_ms: the longest wait before a retry, in milliseconds; a longer `retry-after` ends the run.
     """
 
-    max_turns: int = attrs.field(default=100, validator=_count(1))
-    max_attempts: int = attrs.field(default=5, validator=_count(0))
-    max_output_recoveries: int = attrs.field(default=3, validator=_count(0))
-    max_blocks: int = attrs.field(default=5, validator=_count(1))
-    max_pauses: int = attrs.field(default=10, validator=_count(0))
-    max_low_progress: int = attrs.field(default=3, validator=_count(1))
-    max_continuations: int = attrs.field(default=100, validator=_count(0))
-    breaker_threshold: int = attrs.field(default=3, validator=_count(1))
-    output_target: int | None = attrs.field(default=None, validator=_count(1, optional=True))
-    max_total_tokens: int | None = attrs.field(default=None, validator=_count(1, optional=True))
+    max_turns: int = attrs.field(default=100, validator=is_count(1))
+    max_attempts: int = attrs.field(default=5, validator=is_count(0))
+    max_output_recoveries: int = attrs.field(default=3, validator=is_count(0))
+    max_blocks: int = attrs.field(default=5, validator=is_count(1))
+    max_pauses: int = attrs.field(default=10, validator=is_count(0))
+    max_low_progress: int = attrs.field(default=3, validator=is_count(1))
+    max_continuations: int = attrs.field(default=100, validator=is_count(0))
+    breaker_threshold: int = attrs.field(default=3, validator=is_count(1))
+    output_target: int | None = attrs.field(default=None, validator=_count_or_none)
+    max_total_tokens: int | None = attrs.field(default=None, validator=_count_or_none)
     max_cost_usd: float | None = attrs.field(default=None, validator=_dollars)
     max_wall_s: float | None = attrs.field(default=None, validator=_seconds)
-    max_delay_ms: int = attrs.field(default=600_000, validator=_count(0))
+    max_delay_ms: int = attrs.field(default=600_000, validator=is_count(0))
 
     def fields(self) -> dict[str, int | None]:
         """The limits as the log holds them."""

@@ -64,6 +64,12 @@ def test_a_number_of_tokens_is_a_whole_number_of_at_least_1(name: str, value: An
     refused(name, repr(value), "at least 1", **{name: value})
 
 
+@pytest.mark.parametrize("name", ["max_tokens", "window", "segment_bytes"])
+@pytest.mark.parametrize("value", [2**53, 10**400])
+def test_a_number_that_no_record_can_hold_is_refused(name: str, value: int) -> None:
+    refused(name, "at most 9,007,199,254,740,991", **{"max_tokens": 100, name: value})
+
+
 def test_max_tokens_is_needed() -> None:
     refused("max_tokens", "None", max_tokens=None)
 
@@ -148,6 +154,8 @@ def test_what_has_a_place_of_its_own_does_not_go_into_params(name: str) -> None:
     [
         ({"timeout": -1}, "params['timeout']"),
         ({"timeout": "5"}, "params['timeout']"),
+        ({"timeout": 10**400}, "params['timeout']"),
+        ({"timeout": float("nan")}, "params['timeout']"),
         ({"betas": "one-beta"}, "params['betas']"),
         ({"extra_headers": ["a"]}, "params['extra_headers']"),
         ({"extra_query": "a=b"}, "params['extra_query']"),

@@ -85,6 +85,13 @@ def test_a_value_that_is_not_allowed_is_named(name: str, value: Any) -> None:
     assert raised.value.mend.startswith("Give ")
 
 
+@pytest.mark.parametrize("name", ["keep_results", "long_result_tokens", "summary_max_tokens"])
+def test_a_number_that_no_record_can_hold_is_refused(name: str) -> None:
+    wrong: dict[str, Any] = {name: 2**53}
+    with pytest.raises(UsageError, match=f"Compression.{name}: .*at most 9,007,199,254,740,991"):
+        Compression(**wrong)
+
+
 @pytest.mark.parametrize(
     ("given", "name"),
     [

@@ -41,6 +41,15 @@ def test_a_bound_below_its_least_value_is_refused_by_name(name: str, least: int)
         assert f"at least {least}" in raised.value.mend
 
 
+@pytest.mark.parametrize("name", [*LEAST, *OPTIONAL])
+def test_a_bound_that_no_record_can_hold_is_refused_by_name(name: str) -> None:
+    """The log of a run with such a limit was one that the verifier refuses, or none at all."""
+    assert getattr(Limits(**{name: 2**53 - 1}), name) == 9_007_199_254_740_991
+    for wrong in (2**53, 10**400):
+        with pytest.raises(UsageError, match=f"Limits.{name}: .*at most 9,007,199,254,740,991"):
+            Limits(**{name: wrong})
+
+
 @pytest.mark.parametrize("name", sorted(LEAST))
 def test_no_counter_is_without_a_bound(name: str) -> None:
     """Every run ends, so None is no bound."""

@@ -15,8 +15,7 @@ from looplatch.audit.payloads import payloads_of
 from looplatch.audit.prefix import Prefix, prefix_of
 from looplatch.audit.reader import run_of, split
 from looplatch.audit.segments import SMALLEST, SegmentPayloads, lines_of, numbers_of, segment, segments_of
-from looplatch.states.brief import brief
-from looplatch.states.errors import UsageError
+from looplatch.states.given import check_count
 from looplatch.states.record import Kind, Record
 
 _NEVER_LAST: Final = (Kind.TERMINAL, Kind.TOMBSTONE)  # nothing is to follow a seal
@@ -34,10 +33,8 @@ class SegmentedLog(JsonlLog):
     def __init__(
         self, path: str | os.PathLike[str], run: str, *, max_bytes: int | None = None, **settings: Any
     ) -> None:
-        if max_bytes is not None and (isinstance(max_bytes, bool) or max_bytes < SMALLEST):
-            raise UsageError(
-                "max_bytes", f"{brief(max_bytes)} is too small for a segment", f"Give at least {SMALLEST:,}"
-            )
+        if max_bytes is not None:
+            check_count("max_bytes", max_bytes, SMALLEST, ", or None")
         self._max_bytes = max_bytes
         self._number = 1
         self._older: list[LineFile] = []  # closed segments that may not be durable yet

@@ -13,6 +13,7 @@ from looplatch.hooks import ToolOutcomeContext, ToolsContext
 from looplatch.recovery.compression.cutting import cut_text
 from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
+from looplatch.states.given import check_count
 
 _CALL_BYTES: Final = 2_000  # of the input and of the result of each call that the model is shown
 _ASKED: Final = (
@@ -32,8 +33,7 @@ class ToolNotes:
     def __init__(self, *, model: str, prompt: str | None = None, max_tokens: int = 100) -> None:
         if not isinstance(model, str) or not model.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError("ToolNotes.model", f"{brief(model)} is no model's name", "Give the name of a cheap model")
-        if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError("ToolNotes.max_tokens", f"{brief(max_tokens)} is not allowed", "Give a number from 1 on")
+        check_count("ToolNotes.max_tokens", max_tokens)
         self._model = model
         self._prompt = _ASKED if prompt is None else prompt
         self._max_tokens = max_tokens

@@ -92,7 +92,9 @@ class RequestParts:
                 raise UsageError("params['betas']", f"{brief(betas)} is no list", "Put the names into a list")
             _add_betas(headers, query, map(str, cast("Iterable[object]", betas)))
         timeout = self.params.get("timeout")
-        if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout <= 0):
+        if timeout is not None and (
+            isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < 1e9
+        ):
             raise UsageError("params['timeout']", f"{brief(timeout)} is not allowed", "Give seconds above 0")
         try:
             # What the caller does to its objects from here on is nothing to the requests, nor to what the log says.

@@ -130,5 +130,5 @@ def _check_seconds(what: str, name: str, given: object) -> None:
     if given is None:
         return
     # `not 0 < x` also refuses NaN.
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < float("inf"):
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < 1e9:
         raise UsageError(what, f"{name} is {brief(given)}", "Give seconds above 0, or None for no bound")

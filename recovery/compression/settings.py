@@ -7,6 +7,7 @@ import attrs
 
 from looplatch.states.brief import brief
 from looplatch.states.errors import UsageError
+from looplatch.states.given import is_count, is_switch
 from looplatch.states.level import Level
 
 ThinkingRule = Literal["drop", "keep", "drop_block"]
@@ -34,22 +35,9 @@ def _share(_: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
         )
 
 
-def _count(least: int) -> Any:
-    def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise _refuse(attribute.name, f"{brief(value)} is not allowed", f"Give a whole number of at least {least}")
-
-    return check
-
-
 def _seconds(_: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
     if not (_is_number(value) and 0 <= value < 1e9):
         raise _refuse(attribute.name, f"{brief(value)} is not allowed", "Give seconds, from 0 on")
-
-
-def _switch(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-    if not isinstance(value, bool):
-        raise _refuse(attribute.name, f"{brief(value)} is not allowed", "Give True or False")
 
 
 def _rule(_: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
@@ -98,19 +86,19 @@ class Compression:
     collapse_at: float | None = attrs.field(default=0.80, validator=_fraction)
     compact_at: float | None = attrs.field(default=0.90, validator=_fraction)
     snip_frees: float = attrs.field(default=0.02, validator=_share)
-    keep_results: int = attrs.field(default=5, validator=_count(0))
+    keep_results: int = attrs.field(default=5, validator=is_count(0))
     micro_frees: float = attrs.field(default=0.05, validator=_share)
-    long_result_tokens: int = attrs.field(default=4_000, validator=_count(100))
-    span_exchanges: int = attrs.field(default=8, validator=_count(1))
-    keep_exchanges: int = attrs.field(default=2, validator=_count(1))
+    long_result_tokens: int = attrs.field(default=4_000, validator=is_count(100))
+    span_exchanges: int = attrs.field(default=8, validator=is_count(1))
+    keep_exchanges: int = attrs.field(default=2, validator=is_count(1))
     summary_model: str | None = attrs.field(default=None, validator=_model)
-    summary_max_tokens: int = attrs.field(default=4_000, validator=_count(1))
+    summary_max_tokens: int = attrs.field(default=4_000, validator=is_count(1))
     cool_down_s: float = attrs.field(default=60.0, validator=_seconds)
     thinking: ThinkingRule = attrs.field(default="drop", validator=_rule)
-    server_edits: bool = attrs.field(default=False, validator=_switch)
-    api_compaction: bool = attrs.field(default=False, validator=_switch)
-    count_tokens: bool = attrs.field(default=False, validator=_switch)
-    cache: bool = attrs.field(default=True, validator=_switch)
+    server_edits: bool = attrs.field(default=False, validator=is_switch)
+    api_compaction: bool = attrs.field(default=False, validator=is_switch)
+    count_tokens: bool = attrs.field(default=False, validator=is_switch)
+    cache: bool = attrs.field(default=True, validator=is_switch)
 
     def __attrs_post_init__(self) -> None:
         """Compare the thresholds with each other."""
