@@ -8,6 +8,7 @@ import attrs
 from looplatch.diagrams.elapsed import spent
 from looplatch.diagrams.outside import shown
 from looplatch.diagrams.walk import Walk
+from looplatch.states.counted import counted
 from looplatch.states.state import State
 from looplatch.states.transition import Table
 
@@ -136,7 +137,7 @@ class Overlay:
             case Kind.COVERAGE:
                 rows = range(len(table))
                 walked = sum(any(walk.count(row, table.rows[row].sources) for walk in self.walks) for row in rows)
-                runs = "1 run" if self.runs == 1 else f"{self.runs:,} runs"
+                runs = counted(self.runs, "run")
                 return (
                     (f"{walked} of {len(table)} rows walked, by {runs}", Tone.COVERED),
                     (f"{len(table) - walked} of {len(table)} rows never walked", Tone.MISSED),
@@ -153,9 +154,9 @@ class Overlay:
             lines.insert(1, "time: spent in the state before that move")
             lines.append(f"the whole run took {spent(walk.whole)}")
         if walk.away:
-            lines.append(f"taken over {walk.away} {'time' if walk.away == 1 else 'times'}; time away is not counted")
+            lines.append(f"taken over {counted(walk.away, 'time')}; time away is not counted")
         if walk.others:
-            lines.append(f"{walk.others:,} moves by rows that this table does not have")
+            lines.append(f"{counted(walk.others, 'move')} by rows that this table does not have")
         return tuple((line, Tone.WALKED) for line in lines)
 
 

@@ -8,6 +8,7 @@ import attrs
 from looplatch.diagrams.course import away, text_in
 from looplatch.diagrams.elapsed import Elapsed, Fields, spent
 from looplatch.diagrams.source import Source, records_of
+from looplatch.states.counted import counted
 from looplatch.states.record import Kind
 
 MOST = 120  # steps that are drawn; what is in the middle of more is left out
@@ -59,7 +60,7 @@ def sequence_of(source: Source) -> Sequence:
     if len(steps) > MOST:
         half = MOST // 2
         gone = len(steps) - 2 * half
-        left_out = Step(style=Style.NOTE, source=LOOP, target=LOOP, text=f"{gone:,} steps left out")
+        left_out = Step(style=Style.NOTE, source=LOOP, target=LOOP, text=f"{counted(gone, 'step')} left out")
         steps = [*steps[:half], left_out, *steps[-half:]]
     used = {step.source for step in steps} | {step.target for step in steps}
     parties = (CONSUMER, LOOP, MODEL, HOOKS, *reader.tools, OTHERS)
@@ -123,7 +124,7 @@ class _Reader:
             sent: object = record.get("sent")
             count: object = sent.get("count") if isinstance(sent, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - JSON
             if isinstance(count, int):
-                text += f", {count:,} {'message' if count == 1 else 'messages'}"
+                text += f", {counted(count, 'message')}"
         else:
             party, text = (
                 HOOKS,

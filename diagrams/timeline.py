@@ -17,6 +17,7 @@ from looplatch.diagrams.outside import shown
 from looplatch.diagrams.palette import FLOW, INK, PAPER, REASONS
 from looplatch.diagrams.sheet import width_of
 from looplatch.diagrams.source import Source
+from looplatch.states.counted import counted
 from looplatch.states.reasons import Continue
 from looplatch.states.state import State
 
@@ -149,8 +150,8 @@ class _Page:
         tools, model = busy(course.of(Role.READ, Role.WRITE)), busy(course.of(Role.MODEL))
         calls, turns = len(course.of(Role.READ, Role.WRITE)), 1 + sum(m.sign is Sign.TURN for m in course.moments)
         parts = [
-            f"{turns:,} {'turn' if turns == 1 else 'turns'}",
-            f"{calls:,} tool {'call' if calls == 1 else 'calls'}",
+            counted(turns, "turn"),
+            counted(calls, "tool call"),
         ]
         if course.timed:
             parts.append(spent(course.whole))

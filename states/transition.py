@@ -10,6 +10,7 @@ import orjson
 
 from looplatch.states.commands import Command
 from looplatch.states.context import FIELDS, Context
+from looplatch.states.counted import counted
 from looplatch.states.decisions import Decisions
 from looplatch.states.event import Event
 from looplatch.states.given import check_kind
@@ -136,7 +137,7 @@ class Table:
     past: Mapping[str, Any] | None = None
 
     def __repr__(self) -> str:
-        return f"Table({len(self.rows)} rows, {self.fingerprint[:8]}…)"
+        return f"Table({counted(len(self.rows), 'row')}, {self.fingerprint[:8]}…)"
 
     def __iter__(self) -> Iterator[Transition]:
         return iter(self.rows)

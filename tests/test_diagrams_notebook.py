@@ -87,7 +87,7 @@ def test_moves_by_rows_of_another_table_are_told_of() -> None:
     run = [genesis, *RUN[:1], stranger]
     walk = walk_of(run, SMALL)
     assert (walk.others, walk.last) == (1, State.FAILED)
-    assert "1 moves by rows that this table does not have" in render(run, table=SMALL, format="text")
+    assert "1 move by rows that this table does not have" in render(run, table=SMALL, format="text")
     resumed = {"kind": Kind.RESUMED, "changes": {"table": {"was": SMALL.fingerprint, "now": TABLE.fingerprint}}}
     own = {"kind": "genesis", "table": SMALL.fingerprint}
     assert walk_of([own, *RUN[:1], resumed, stranger], SMALL).others == 1

@@ -161,8 +161,9 @@ def test_the_longest_way(forth: list[list[int]], length: int, cycle: list[int]) 
 OWN = """
 import sys
 sys.path.insert(0, {root!r})
-from tests.test_explore import changed, table
+from tests.test_explore import ATTEMPTS, ROWS, Table, changed, table
 GOOD, BAD, NUMBER = table(), changed("again", raises=()), 5
+ONE = Table(rows=tuple(ROWS.values())[:1], counters=(ATTEMPTS,))
 """
 
 
@@ -197,6 +198,11 @@ def test_a_table_whose_shape_is_wrong_is_not_explored(own: str, capsys: pytest.C
     told = capsys.readouterr().out
     assert "the reason next_turn has no row" in told
     assert "configurations" not in told
+
+
+def test_one_row_is_no_rows(own: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--table", f"{own}:ONE"]) == 1
+    assert capsys.readouterr().out.startswith("1 row, 1 counter, fingerprint ")
 
 
 def test_the_table_is_checked_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:

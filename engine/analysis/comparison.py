@@ -7,7 +7,6 @@ from typing import Any, Final
 import attrs
 
 from looplatch.analysis.counts import Counts
-from looplatch.analysis.moves import counted
 from looplatch.analysis.quotes import Quotes
 from looplatch.analysis.reading import Readable, Reading, nothing_in, reading
 from looplatch.analysis.steps import Step, Steps, unlike
@@ -15,6 +14,7 @@ from looplatch.audit import LogDamaged
 from looplatch.cleaning import one_line
 from looplatch.encoding import EncodeError, encode
 from looplatch.states.brief import brief
+from looplatch.states.counted import counted
 from looplatch.states.record import Kind, Record
 from looplatch.states.state import INITIAL
 

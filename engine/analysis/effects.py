@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from looplatch.analysis.fields import list_in, object_in
-from looplatch.analysis.moves import counted, seconds
+from looplatch.analysis.moves import seconds
 from looplatch.analysis.quotes import Quotes
+from looplatch.states.counted import counted
 from looplatch.states.record import Record
 from looplatch.states.vocabulary import EffectClass, EffectOutcome
 
@@ -73,7 +74,11 @@ def ended(begin: Record, end: Record, quotes: Quotes) -> str | None:
             return f"{begin['name']} was asked for a note of what the tools did: {text}"
         case EffectClass.COUNT:
             tokens = end.get("tokens")
-            return f"the API counted {tokens:,} tokens" if tokens is not None else f"the API did not count: {outcome}"
+            return (
+                f"the API counted {counted(tokens, 'token')}"
+                if tokens is not None
+                else f"the API did not count: {outcome}"
+            )
         case EffectClass.SIZE:
             return f"the API was asked for the size of {begin['model']}: window {end.get('window') or 'unknown'}"
         case EffectClass.SLEEP:
@@ -87,7 +92,7 @@ def _answered(end: Record) -> str:
     usage = object_in(end, "usage")
     cached = usage.get("cache_read_tokens", 0)
     read = usage.get("input_tokens", 0) + cached + usage.get("cache_write_tokens", 0)
-    tokens = f"{read:,} tokens read" + (f" ({cached:,} cached)" if cached else "")
+    tokens = f"{counted(read, 'token')} read" + (f" ({cached:,} cached)" if cached else "")
     tokens += f", {usage.get('output_tokens', 0):,} written"
     if error is not None:
         status = f", status {error['status']}" if error.get("status") is not None else ""

@@ -7,11 +7,12 @@ import attrs
 
 from looplatch.analysis.effects import began, ended, left
 from looplatch.analysis.fields import list_in, object_in
-from looplatch.analysis.moves import Moves, Standing, counted
+from looplatch.analysis.moves import Moves, Standing
 from looplatch.analysis.quotes import Quotes
 from looplatch.analysis.reading import Readable, nothing_in, reading
 from looplatch.cleaning import one_line
 from looplatch.states.brief import brief
+from looplatch.states.counted import counted
 from looplatch.states.errors import UsageError
 from looplatch.states.given import check_count
 from looplatch.states.record import Kind, Record
@@ -227,7 +228,7 @@ class _Explainer:
         lost = {name: size for name, size in object_in(record, "lost").items() if size}
         changes = ", ".join(object_in(record, "changes"))
         text = "another process took the run over"
-        text += f"; {sum(lost.values()):,} bytes that a crash had torn were moved aside" if lost else ""
+        text += f"; {counted(sum(lost.values()), 'byte')} that a crash had torn went aside" if lost else ""
         text += f"; accepted as changed: {changes}" if changes else ""
         self._say(record, "run", text)
         for approval in list_in(record, "approvals"):
@@ -251,7 +252,7 @@ class _Explainer:
         if damage:
             standing.append(f"{damage}; nothing behind it was read")
         if torn:
-            standing.append(f"{torn:,} bytes of a record stand after the last one, left of a write that broke off")
+            standing.append(f"a write that broke off left {counted(torn, 'byte')} of a record after the last one")
         first = self.first
         assert first is not None
         return Explanation(

@@ -7,6 +7,7 @@ import attrs
 
 from looplatch.analysis.fields import list_in, object_in
 from looplatch.states.context import TOTALS, Context
+from looplatch.states.counted import counted
 from looplatch.states.record import Record
 from looplatch.states.table import TABLE
 from looplatch.states.transition import Guard, Table
@@ -92,7 +93,7 @@ class Moves:
                 figures.append(f"{_SHOWN[name]} {_plain(fields.get(name.removeprefix('event.')))}")
         if _TOKENS & set(reads) and (most := standing.limits.get("max_total_tokens")) is not None:
             spent = sum(standing.context.get(name, 0) for name in _TOKENS)
-            figures.append(f"{_plain(spent)} of {_plain(most)} tokens spent")
+            figures.append(f"{_plain(spent)} of {_tokens(most)} spent")
         if "cost_micro_usd" in reads and (most := standing.limits.get("max_cost_micro_usd")) is not None:
             figures.append(f"{dollars(standing.context.get('cost_micro_usd', 0))} of {dollars(most)} spent")
         return figures
@@ -107,7 +108,7 @@ def happened(move: Record) -> str:
 
     match move.event:
         case "ContextReady":
-            return f"the next request is estimated at {said('tokens')} tokens, the window is {said('window')}"
+            return f"the next request is estimated at {_tokens(fields.get('tokens'))}, the window is {said('window')}"
         case "BudgetWithdrawn":
             return "the run whose call this one answers, and all that answers calls of it, have spent all they may"
         case "HistoryCompressed":
@@ -117,7 +118,7 @@ def happened(move: Record) -> str:
         case "SummaryDue":
             return f"a summary would help (level {said('level')})"
         case "CollapseStaged":
-            spans = f"{said('span_tokens')} tokens into {said('summary_tokens')}"
+            spans = f"{_tokens(fields.get('span_tokens'))} into {said('summary_tokens')}"
             return f"a span of the history was summarised, {spans}; the summary is held until it is needed"
         case "SummaryFailed":
             return f"no summary could be had: {said('failure')}"
@@ -177,17 +178,16 @@ def _kept(fields: Mapping[str, Any]) -> str:
 
 def _shorter(fields: Mapping[str, Any]) -> str:
     lost = fields.get("cache_lost")
-    given_up = f", and {_plain(lost)} cached tokens given up" if lost else ""
-    return f"from {_plain(fields.get('tokens_before'))} to {_plain(fields.get('tokens_after'))} tokens{given_up}"
+    given_up = f", and {_tokens(lost, 'cached token')} given up" if lost else ""
+    return f"from {_plain(fields.get('tokens_before'))} to {_tokens(fields.get('tokens_after'))}{given_up}"
+
+
+def _tokens(value: object, noun: str = "token") -> str:
+    return counted(value, noun) if type(value) is int else f"{_plain(value)} {noun}s"
 
 
 def _joined(*parts: str) -> str:
     return "; ".join(part for part in parts if part)
-
-
-def counted(count: int, noun: str) -> str:
-    """So many of something."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _plain(value: object) -> str:

@@ -5,6 +5,7 @@ from typing import Any, Final, cast
 from looplatch.audit import PayloadSource
 from looplatch.cleaning import one_line
 from looplatch.encoding import DecodeError, decode, encode
+from looplatch.states.counted import counted
 from looplatch.states.errors import UsageError
 
 QUOTED: Final = 100  # characters of a content that are quoted
@@ -66,5 +67,5 @@ def _part(part: object) -> str:
 
 def _quoted(value: object, size: int) -> str:
     if value is None:
-        return f"({size:,} bytes, not kept)"
+        return f"({counted(size, 'byte')}, not kept)"
     return f'"{one_line(value, QUOTED)}"' if isinstance(value, str) else one_line(encode(value).decode(), QUOTED)

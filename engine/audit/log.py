@@ -14,6 +14,7 @@ from looplatch.audit.history import Message, rebuild
 from looplatch.audit.places import place_of, whole_lines
 from looplatch.audit.protocol import AuditLog, PayloadSource
 from looplatch.audit.reader import parse
+from looplatch.states.counted import counted
 from looplatch.states.record import Kind, Record
 from looplatch.states.state import INITIAL
 
@@ -71,7 +72,7 @@ class Log:
 
     def __repr__(self) -> str:
         end = "open" if self.terminal is None else self.terminal.terminal
-        return f"<Log of run {self.run}, {len(self)} records, {end}>"
+        return f"<Log of run {self.run}, {counted(len(self), 'record')}, {end}>"
 
     def _repr_svg_(self) -> str | None:
         from looplatch.diagrams.notebook import machine_svg

@@ -10,6 +10,7 @@ from typing import Final, TextIO
 from looplatch.blocks import ToolUseBlock
 from looplatch.cleaning import cleaned, one_line
 from looplatch.hooks import Allow, Ask, Deny, ToolCallContext
+from looplatch.states.counted import counted
 from looplatch.tools.plain import json_text
 
 NOBODY: Final = "nobody is there to allow it"
@@ -137,6 +138,6 @@ def _described(call: ToolUseBlock) -> str:
     lines = [f"\nThe model wants to call {one_line(call.name, _NAME)}:"]
     for name, value in call.input.items():
         text = cleaned(value if isinstance(value, str) else json_text(value))
-        more = f"\n    ... and {len(text) - _SHOWN:,} more characters" if len(text) > _SHOWN else ""
+        more = f"\n    ... and {counted(len(text) - _SHOWN, 'more character')}" if len(text) > _SHOWN else ""
         lines.append(f"  {cleaned(name)}: " + "\n    ".join(text[:_SHOWN].split("\n")) + more)
     return "\n".join(lines) + "\n"

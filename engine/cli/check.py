@@ -12,6 +12,7 @@ from looplatch.cli.exits import Exit
 from looplatch.cli.screen import Screen, Style
 from looplatch.states.check.explore import SMALL, explore
 from looplatch.states.check.table import faults
+from looplatch.states.counted import counted
 from looplatch.states.errors import UsageError
 from looplatch.states.limits import Limits
 from looplatch.states.table import TABLE
@@ -23,21 +24,25 @@ def perform(given: argparse.Namespace) -> Exit:
     table = TABLE if given.table is None else _table(given.table)
     limits = _limits(given.limit)
     screen, began = Screen(), time.perf_counter()
-    screen.line(f"{len(table)} rows, {len(table.counters)} counters, fingerprint {table.fingerprint}")
+    screen.line(
+        f"{counted(len(table), 'row')}, {counted(len(table.counters), 'counter')}, fingerprint {table.fingerprint}"
+    )
     found = faults(table)
     if not found:
         if screen.terminal:
             screen.line("exploring every configuration: some ten seconds ...", Style.FAINT)
         explored = explore(table, limits)
         found = explored.faults
-        longest = "without end" if explored.longest is None else f"at most {explored.longest:,} moves"
-        screen.line(f"{explored.configurations:,} configurations, {explored.moves:,} moves between them")
+        longest = "without end" if explored.longest is None else f"at most {counted(explored.longest, 'move')}"
+        screen.line(
+            f"{counted(explored.configurations, 'configuration')}, {counted(explored.moves, 'move')} between them"
+        )
         screen.line(
             f"a run that nobody interrupts: {longest}; bounded by {', '.join(explored.measure) or 'no counter'}"
         )
     for fault in found:
         screen.line(fault, Style.BAD)
-    result = f"{len(found)} {'fault' if len(found) == 1 else 'faults'}" if found else "sound"
+    result = counted(len(found), "fault") if found else "sound"
     screen.line(f"{result}, {time.perf_counter() - began:.1f} s")
     return Exit.FAILED if found else Exit.GOOD
 

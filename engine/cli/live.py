@@ -24,6 +24,7 @@ from looplatch.messages import (
     TransitionMessage,
     UserMessage,
 )
+from looplatch.states.counted import counted
 from looplatch.states.record import Kind, Record
 
 _INPUT: Final = 60  # characters of a call's input that are shown
@@ -186,7 +187,7 @@ class LiveView:
             for one in running[:_TOOLS]
         ]
         if len(running) > _TOOLS:
-            rows.append((f"> and {len(running) - _TOOLS} more calls", Style.TOOL))
+            rows.append((f"> and {counted(len(running) - _TOOLS, 'more call')}", Style.TOOL))
         return [*rows, (self._status.line(self._now() - self._since, width), Style.STRONG)]
 
     def _lasted(self, since: float) -> str:
@@ -198,7 +199,7 @@ class LiveView:
                 call = self._calls.get(block.tool_use_id, block.tool_use_id)
                 text = _text_of(block.content)
                 style = Style.BAD if block.is_error else Style.FAINT
-                self._line(f"= {call}: {len(text):,} characters: {text[:1_000].strip()}", style)
+                self._line(f"= {call}: {counted(len(text), 'character')}: {text[:1_000].strip()}", style)
             case TextBlock(text=text):
                 self._line(f"user: {text}", Style.FAINT)
             case _:
@@ -216,9 +217,9 @@ class LiveView:
             self._line(f"[{record.source} -> {record.target}] {record.event}{f', {why}' if why else ''}", Style.FAINT)
 
     def _result(self, result: ResultMessage) -> None:
-        turns = f"{result.num_turns} {'turn' if result.num_turns == 1 else 'turns'}"
+        turns = counted(result.num_turns, "turn")
         read = sum(tokens for name, tokens in result.usage.items() if name != "output_tokens")
-        tokens = f"{read:,} tokens read, {result.usage.get('output_tokens', 0):,} written"
+        tokens = f"{counted(read, 'token')} read, {result.usage.get('output_tokens', 0):,} written"
         style = Style.BAD if result.is_error else Style.STRONG
         self._screen.line()
         self._line(f"{result.subtype}: {result.terminal or 'no terminal reason'}, {turns}, {tokens}", style)

@@ -2,10 +2,10 @@
 
 import argparse
 
-from looplatch.analysis.moves import counted
 from looplatch.audit import redact
 from looplatch.cli.exits import Exit
 from looplatch.cli.screen import Screen
+from looplatch.states.counted import counted
 
 
 def perform(given: argparse.Namespace) -> Exit:

@@ -6,6 +6,7 @@ from typing import Final
 
 from looplatch.demo.found import Found
 from looplatch.demo.words import rare_words
+from looplatch.states.counted import counted
 
 _QUOTED_WHOLE: Final = 2_000  # characters; of a longer file, its ends and its rare words
 _QUOTED: Final = 8_000  # characters that are quoted whole, of all files together
@@ -47,8 +48,7 @@ def _overview(found: Found) -> str:
     unread = len(_unread(found))
     glimpsed = f", and saw the first lines of {unread:,} more" if unread else ""
     return (
-        f"The folder holds {at_least}{count:,} {'file' if count == 1 else 'files'}.{listed} "
-        f"I read {len(found.texts):,} of them{glimpsed}."
+        f"The folder holds {at_least}{counted(count, 'file')}.{listed} I read {len(found.texts):,} of them{glimpsed}."
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 from looplatch.demo.found import Found, found_in
 from looplatch.demo.report import report
+from looplatch.states.counted import counted
 from looplatch.testing.answers import Answer, Reply, event_count, reply, stalled
 from looplatch.testing.blocks import Block, text, tool_use
 
@@ -62,7 +63,7 @@ def _answer(found: Found, body: Mapping[str, Any]) -> Reply:
         )
     wanted = list(_to_read(found))
     if wanted and found.calls < 2 + _ALL_READ:
-        count = f"{len(wanted)} {'file' if len(wanted) == 1 else 'files'}"
+        count = counted(len(wanted), "file")
         return reply(
             _said(f"I read {count}; each begins while I still ask for more. "),
             *(_call(found.calls + number, "read", {"path": path}) for number, path in enumerate(wanted)),

@@ -6,6 +6,7 @@ import attrs
 
 from looplatch.analysis.comparison import shown
 from looplatch.cleaning import one_line
+from looplatch.states.counted import counted
 from looplatch.states.errors import LooplatchError
 
 
@@ -73,4 +74,4 @@ class Playback:
     def __str__(self) -> str:
         skipped = f" ({self.skipped} from outside left out)" if self.skipped else ""
         result = "as recorded" if self.difference is None else str(self.difference)
-        return f"{self.moves} moves made again{skipped}: {result}"
+        return f"{counted(self.moves, 'move')} made again{skipped}: {result}"

@@ -9,6 +9,7 @@ import attrs
 from looplatch.audit.reader import fields_of
 from looplatch.audit.signing import Signer, checkpoint_bytes, signature
 from looplatch.states.brief import brief
+from looplatch.states.counted import counted
 from looplatch.states.errors import UsageError
 from looplatch.states.verify.findings import Report, Violation
 from looplatch.states.verify.signatures import PublicKey
@@ -90,7 +91,7 @@ class Watch:
             return report
         if report.count < expected.count:
             message = "records that a checkpoint counts are not there: the end of the log was cut off"
-            return with_violation(report, "I10", message, f"at least {expected.count} records", report.count)
+            return with_violation(report, "I10", message, f"at least {counted(expected.count, 'record')}", report.count)
         found = str(fields_of(self._at).get("hash"))
         if found == expected.hash:
             return report

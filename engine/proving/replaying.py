@@ -11,6 +11,7 @@ from looplatch.machine import Cursor, Machine
 from looplatch.proving.tables import table_named
 from looplatch.states.brief import brief
 from looplatch.states.context import Context
+from looplatch.states.counted import counted
 from looplatch.states.errors import RefusedEvent, UsageError
 from looplatch.states.event import Event
 from looplatch.states.events import EVENTS
@@ -61,7 +62,7 @@ class Replay:
 
     def __str__(self) -> str:
         result = "every move is the machine's own" if self.difference is None else str(self.difference)
-        return f"{self.agreed} {'move' if self.agreed == 1 else 'moves'} replayed: {result}"
+        return f"{counted(self.agreed, 'move')} replayed: {result}"
 
     def fields(self) -> dict[str, Any]:
         """The outcome as plain data, for JSON."""

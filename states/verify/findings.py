@@ -4,6 +4,7 @@ from typing import Final, Literal
 
 import attrs
 
+from looplatch.states.counted import counted
 from looplatch.states.verify.invariants import INVARIANTS
 
 KEPT: Final = 100  # findings that a report holds; the others are counted
@@ -72,10 +73,10 @@ class Report:
 
     @property
     def _records(self) -> str:
-        return f"{self.count} {'record' if self.count == 1 else 'records'}"
+        return counted(self.count, "record")
 
     def __str__(self) -> str:
-        torn = f", {self.torn} {'byte' if self.torn == 1 else 'bytes'} torn off" if self.torn else ""
+        torn = f", {counted(self.torn, 'byte')} torn off" if self.torn else ""
         notes = [f"note: {note}" for note in self.notes]
         if self.ok:
             signed = "" if self.signed is None else f", {self.signed} of them signed"
@@ -83,7 +84,7 @@ class Report:
             return "\n".join([f"ok: {self.status}, {told}", *notes])
         more = [f"and {self.omitted} more"] if self.omitted else []
         found = len(self.violations) + self.omitted
-        head = f"not ok: {found} {'violation' if found == 1 else 'violations'} in {self._records}{torn}"
+        head = f"not ok: {counted(found, 'violation')} in {self._records}{torn}"
         broken = dict.fromkeys(one.invariant for one in self.violations)
         meant = (f"{one}: {INVARIANTS[one]}" for one in broken)
         return "\n".join([head, *map(str, self.violations), *more, *meant, *notes])

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import orjson
 
+from looplatch.states.counted import counted
 from looplatch.states.errors import UsageError
 from looplatch.states.secrets import Secrets
 from looplatch.states.state import State
@@ -116,7 +117,7 @@ class _Verifier:
             if _is_torn(held):
                 torn = len(held)
                 if chain.sealed:
-                    self._findings.add("I8", "bytes follow the seal", "the end of the log", f"{torn} bytes")
+                    self._findings.add("I8", "bytes follow the seal", "the end of the log", counted(torn, "byte"))
             else:
                 chain.read(held)
         return self._report(torn)

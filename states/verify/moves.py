@@ -3,6 +3,7 @@
 from operator import itemgetter
 from typing import Any, Final
 
+from looplatch.states.counted import counted
 from looplatch.states.decisions import Decisions
 from looplatch.states.limits import Limits
 from looplatch.states.reasons import Continue
@@ -185,7 +186,7 @@ class Moves:
         reason, calls = self.response["stop_reason"], len(self.response["calls"])
         wanted = self.decisions.event(reason, calls).__name__
         if name != wanted:
-            found = f"{name} after the stop reason {reason} with {calls} calls"
+            found = f"{name} after the stop reason {reason} with {counted(calls, 'call')}"
             self._findings.add("M13", "the stop reason and the calls lead to another event", wanted, found)
             return
         told = {"calls": calls, "begun": self.response["begun"], "stop_reason": reason}
