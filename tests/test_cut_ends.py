@@ -4,6 +4,7 @@ import io
 
 import pytest
 
+from looplatch.states.secrets import Secrets
 from looplatch.tools.cut_ends import without_half_at_end, without_half_at_start
 from looplatch.tools.files import MAX_BYTES, read_lines, read_text
 from looplatch.tools.shell.output import MAX_OUTPUT, Output
@@ -63,3 +64,29 @@ def test_of_long_output_no_end_of_a_private_key_is_kept() -> None:
 def test_a_private_key_that_is_whole_is_left_to_the_scan() -> None:
     assert without_half_at_start(f"half\n{PRIVATE}") == f"\n{PRIVATE}"
     assert without_half_at_end(f"{PRIVATE}half") == PRIVATE
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "api_key: " + "abcdefgh12345678abcd",
+        "Authorization: Bearer " + "abcdefgh12345678abcd",
+        "x-api-key = '" + "abcdefgh12345678abcd'",
+        '{"client_secret": "' + 'abcdefgh12345678abcd"}',
+        PRIVATE.replace("MIIEpAIBAAKCAQEA", "abcdefgh12345678abcd"),
+    ],
+)
+def test_wherever_a_secret_with_a_name_is_cut_the_scan_leaves_nothing_of_it(secret: str) -> None:
+    scan, begin = Secrets(), "line one\n"
+    text = f"{begin}{secret} after\nlast line\n"
+    assert "abcd" not in str(scan.taken_out(text)[0])
+    for place in range(len(begin), len(begin) + len(secret) + 1):
+        left = [without_half_at_end(text[:place]), without_half_at_start(text[place:])]
+        assert "abcd" not in str(scan.taken_out(left[0])[0]), place
+        assert "abcd" not in str(scan.taken_out(left[1])[0]), place
+        assert left[1].endswith("\nlast line\n")
+
+
+def test_of_a_line_too_long_to_be_left_out_only_the_first_word_is() -> None:
+    words = " word" * 1_000
+    assert without_half_at_start(f"half{words}\nlast") == f"{words}\nlast"
