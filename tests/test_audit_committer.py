@@ -16,6 +16,7 @@ import pytest
 from looplatch.audit import JsonlLog
 from looplatch.audit.committer import Committer, shared_committer
 from looplatch.audit.disk import DISK, Disk, Syncing, sync_each
+from looplatch.audit.errors import LogFailed
 from looplatch.audit.kernelsync import KernelSync
 from looplatch.audit.linefile import LineFile
 from looplatch.audit.protocol import Durability
@@ -322,6 +323,83 @@ def test_a_log_that_raises_is_told_and_later_logs_are_committed(monkeypatch: pyt
     assert told.get(timeout=LONG_S) == ("a log's", True)
     committer.mark(later)
     assert later.ended.acquire(timeout=LONG_S)
+
+
+class Scarce:
+    """Threads can be started only while there are any left."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left = True
+        start = threading.Thread.start
+
+        def start_if_any(thread: threading.Thread) -> None:
+            if not self.left:
+                raise RuntimeError("can't start new thread")
+            start(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", start_if_any)
+
+
+def test_where_no_thread_can_be_started_the_log_has_failed_and_the_next_one_is_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads, committer, later = Scarce(monkeypatch), Committer(interval_s=0), Gated()
+    log = JsonlLog(tmp_path / "run.jsonl", "r", committer=committer)
+    threads.left = False
+    for _ in range(2):
+        with pytest.raises(LogFailed, match="starting a thread failed: can't start new thread"):
+            log.append(Kind.GENESIS, {})
+    threads.left = True
+    later.gate.set()
+    committer.mark(later)
+    assert later.ended.acquire(timeout=LONG_S)
+    with pytest.raises(LogFailed):
+        log.close()
+
+
+def test_a_job_is_waited_for_also_where_no_thread_could_be_started_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in the queue by then, and a worker that is free again takes it."""
+
+    class Noting(Gated):
+        def __init__(self) -> None:
+            super().__init__()
+            self.went_on = threading.Event()
+            self.went_on_amid = False
+
+        def committing(self) -> Syncing:
+            yield 0
+            self.went_on.set()
+
+        def fsync(self, fd: int) -> None:
+            self.begun.set()
+            if threading.current_thread().name != "looplatch-committer":
+                self.went_on_amid = self.went_on.wait(0.05)
+            else:
+                held.gate.set()
+                self.gate.wait(LONG_S)
+            self.ended.release()
+
+    threads, committer, held = Scarce(monkeypatch), Committer(interval_s=0), Gated()
+    one, other = Noting(), Noting()
+    one.gate, other.gate = other.begun, one.begun
+
+    async def main() -> None:
+        syncing = asyncio.ensure_future(committer.perform(partial(held.fsync, 0)))
+        await asyncio.sleep(0)
+        assert held.begun.wait(LONG_S)
+        blocker = Gated()
+        committer.mark(blocker)
+        assert blocker.begun.wait(LONG_S)
+        threads.left = False
+        for log in (one, other):
+            committer.mark(log)
+        blocker.gate.set()
+        await syncing
+
+    asyncio.run(main())
+    assert one.went_on.wait(LONG_S)
+    assert other.went_on.wait(LONG_S)
+    assert (one.went_on_amid, other.went_on_amid) == (False, False)
 
 
 def test_many_logs_that_are_due_together_are_few_jobs() -> None:

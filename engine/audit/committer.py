@@ -5,8 +5,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from queue import Empty, Queue
 from typing import Final, Protocol
 
 from looplatch.audit.disk import DISK, Disk, Syncing
@@ -41,7 +42,7 @@ class _Commit:
         self.disk = log.disk
         self.files = log.committing()
         self.file = -1
-        self.outcome: Exception | None = None  # what the last sync failed by
+        self.outcome: BaseException | None = None  # what the last sync failed by
 
     def goes_on(self) -> bool:
         """Whether there is another file to be synced, which is in `file` then."""
@@ -56,7 +57,7 @@ class _Commit:
         """Sync the file by the log's own disk."""
         try:
             self.disk.fsync(self.file)
-        except Exception as error:
+        except BaseException as error:  # in another thread, nobody would see it
             self.outcome = error
 
 
@@ -73,7 +74,10 @@ class Committer:
         self._asked_for_kernel = False
 
     def mark(self, log: Committable) -> None:
-        """Have `log` committed within the interval, and the time that its disk takes."""
+        """Have `log` committed within the interval, and the time that its disk takes.
+
+        Raises RuntimeError where the system has no thread left for that; the next mark tries again.
+        """
         with self._changed:
             self._marked.add(log)
             if self._thread is None:
@@ -91,8 +95,9 @@ class Committer:
             return self._workers
 
     def _start(self) -> None:
-        self._thread = threading.Thread(target=self._work, name="looplatch-committer", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._work, name="looplatch-committer", daemon=True)
+        thread.start()
+        self._thread = thread  # only now: where the system has no thread left, the next mark tries again
 
     def _work(self) -> None:
         try:
@@ -139,29 +144,32 @@ class Committer:
             self._kernel = KernelSync.found()
         return self._kernel
 
-    def _sync_in_threads(self, left: list[_Commit]) -> None:
+    def _sync_in_threads(self, commits: Sequence[_Commit]) -> None:
         """This thread takes its share.
 
         A helper that has not begun by then is let go: the workers may all be held by slow syncs, and nothing is left.
         """
+        left: Queue[_Commit] = Queue()
+        for commit in commits:
+            left.put(commit)
         helping: list[Future[None]] = []
-        with suppress(RuntimeError):  # the interpreter is ending and takes no more jobs: this thread does them all
-            helping += (self._pool().submit(_sync_some, left) for _ in range(min(_WORKERS, len(left)) - 1))
+        with suppress(RuntimeError):  # the interpreter is ending, or the system has no thread left
+            helping += (self._pool().submit(_sync_some, left) for _ in range(min(_WORKERS, len(commits)) - 1))
         _sync_some(left)
-        began = [one for one in helping if not one.cancel()]
-        wait(began)
-        for one in began:
-            one.result()
+        for one in helping:
+            one.cancel()
+        left.join()  # not the helpers: one may be at work although no thread could be started for it
 
 
-def _sync_some(left: list[_Commit]) -> None:
+def _sync_some(left: Queue[_Commit]) -> None:
     """Sync what is left: one job for many files, as each change of threads holds the event loop up."""
-    while left:
+    while True:
         try:
-            commit = left.pop()
-        except IndexError:  # another thread took the last one
+            commit = left.get_nowait()
+        except Empty:
             return
         commit.sync()
+        left.task_done()
 
 
 _shared: Committer | None = None

@@ -124,7 +124,11 @@ class DurableLog(ChainedLog):
         self._find()
         self._check()
         self._marked = True
-        self._committer.mark(self)
+        try:
+            self._committer.mark(self)
+        except RuntimeError as error:
+            self._failure = LogFailed(self._path, "starting a thread", error)
+            raise self._failure from error
 
     def _harden(self) -> None:
         self._commit()
