@@ -140,6 +140,30 @@ def test_a_lax_api_takes_anything() -> None:
     assert api.handle("POST", "/v1/messages", {}, b'{"messages": []}').wire.status == 200
 
 
+@pytest.mark.parametrize("target", ["/v1/messages", "/v1/messages/count_tokens"])
+@pytest.mark.parametrize("content", [b"[]", b"[1]", b'"text"', b"5", b"null", b"{", b"", b'{"a": "\xff"}'])
+def test_a_lax_api_takes_no_body_that_is_no_object(target: str, content: bytes) -> None:
+    api = ScriptedAPI([reply("a")], strict=False, window=1_000)
+    assert api.handle("POST", target, {}, content).wire.status == 400
+    assert api.handle("POST", "/v1/messages", {}, b"{}").wire.status == 200, "it took nothing from the script"
+
+
+@pytest.mark.parametrize("limit", [b'"5"', b"[1]", b"null", b"{}", b"1.5", b"true"])
+def test_a_lax_api_with_a_window_takes_no_limit_that_is_no_number(limit: bytes) -> None:
+    body = b'{"max_tokens": ' + limit + b"}"
+    api = ScriptedAPI([reply("a"), reply("b")], strict=False, window=1_000)
+    assert api.handle("POST", "/v1/messages", {}, body).wire.status == 400
+    assert api.refusals == ["max_tokens: Input should be a valid integer"]
+    lax = ScriptedAPI([reply("a")], strict=False)
+    assert lax.handle("POST", "/v1/messages", {}, body).wire.status == 200
+
+
+@pytest.mark.parametrize("messages", [b"5", b"null", b"{}", b'"text"', b"[]"])
+def test_messages_that_are_no_list_are_none(messages: bytes) -> None:
+    api = ScriptedAPI([reply("a")], strict=False)
+    assert api.handle("POST", "/v1/messages", {}, b'{"messages": ' + messages + b"}").request.messages == []
+
+
 @pytest.mark.parametrize(
     ("target", "method", "headers", "content", "status", "message"),
     [

@@ -65,8 +65,8 @@ class ScriptedAPI:
 
     `script` is a list with one entry for each request, or one function that answers every request. With `strict` (the
     default) a request that the API would refuse gets the API's own 400 and takes nothing from the script; it is kept
-    in `refusals`. When the script is used up, `otherwise` answers if given, else a 500 that says which request found
-    it so and that asks not to be retried.
+    in `refusals`. Without it that goes only for a body that is no JSON object. When the script is used up, `otherwise`
+    answers if given, else a 500 that says which request found it so and that asks not to be retried.
 
     `count` says how many input tokens a request has. With a `window`, a prompt (or prompt and `max_tokens`) beyond it
     is refused as the API does. `known` are thinking blocks of an earlier conversation that count as this server's own.
@@ -271,14 +271,18 @@ class ScriptedAPI:
                 or undecodable(request.content)
                 or refusal(request.body, issued=self._issued, counting=counting)
             )
-            if problem:
-                return error(400, "invalid_request_error", problem)
+        else:
+            problem = undecodable(request.content)
+        if problem:
+            return error(400, "invalid_request_error", problem)
         return None if counting or self._window is None else self._overflow(request.body, self._window)
 
     def _overflow(self, body: Mapping[str, Any], window: int) -> ErrorAnswer | None:
         prompt, output = self._count(body), body.get("max_tokens", 0)
         if prompt > window:
             return error(400, "invalid_request_error", f"prompt is too long: {prompt} tokens > {window} maximum")
+        if isinstance(output, bool) or not isinstance(output, int):
+            return error(400, "invalid_request_error", "max_tokens: Input should be a valid integer")
         if prompt + output > window:
             text = (
                 f"input length and `max_tokens` exceed context limit: {prompt} + {output} > {window}, "

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from attrs import define, field, frozen
 
 from looplatch.testing.answers import Answer
+from looplatch.testing.shapes import is_list
 from looplatch.testing.wire import Wire
 
 
@@ -24,8 +25,9 @@ class ReceivedRequest:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The `messages` of the body."""
-        return list(self.body.get("messages", ()))
+        """The `messages` of the body; [] where they are no list."""
+        messages: object = self.body.get("messages")
+        return list(messages) if is_list(messages) else []
 
 
 @define(kw_only=True, eq=False)
