@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,3 +60,14 @@ def test_what_the_kernel_tells_is_the_negative_number_of_an_error(result: int, c
     failure = failure_of(result)
     assert (failure and failure.errno) == code
     assert code is None or str(failure) == f"[Errno {code}] {os.strerror(code)}"
+
+
+FINDING = "from looplatch.audit.kernelsync import KernelSync; print(KernelSync.found())"
+
+
+def test_a_package_that_cannot_be_imported_is_done_without() -> None:
+    """It warns of a setting that it does not know, and a program may take its warnings for errors."""
+    command = [sys.executable, "-I", "-W", "error", "-c", FINDING]
+    environment = {**os.environ, "CAIO_IMPL": "unknown"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, env=environment)
+    assert (done.stdout, done.stderr) == ("None\n", "")

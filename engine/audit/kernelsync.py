@@ -39,12 +39,12 @@ class KernelSync:
 
     @classmethod
     def found(cls) -> Self | None:
-        """It, where the package is installed and the system has it and lets it be used."""
+        """It, where the package can be imported and the system has it and lets it be used."""
         try:
             from caio.linux_aio import Context, Operation
 
             return cls(Operation.fsync, Context(max_requests=_AT_ONCE))
-        except (ImportError, SystemError):  # another system, or a sandbox; or there are too many in the whole system
+        except Exception:  # another system, a sandbox, too many in the whole system, a warning of the package's own
             return None
 
     def sync(self, files: Sequence[int]) -> list[OSError | None]:
