@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
+    "looplatch.analysis": ("diff", "explain"),
     "looplatch.audit": ("AuditError", "Log", "read"),
     "looplatch.blocks": ("TextBlock", "ThinkingBlock", "ToolResultBlock", "ToolUseBlock"),
     "looplatch.hooks": ("Allow", "Ask", "Block", "Deny", "Halt", "Hooks", "Pass"),
@@ -68,7 +69,6 @@ _HOMES = {
     "looplatch.run": ("Run",),
     "looplatch.states.errors": ("IllegalTransition", "LooplatchError", "NoGuardPassed", "UsageError"),
     "looplatch.states.limits": ("Limits",),
-    "looplatch.analysis": ("diff", "explain"),
     "looplatch.tools": ("Tool", "ToolContext", "ToolResult", "tool"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

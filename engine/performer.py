@@ -44,11 +44,11 @@ class Past:
 
     answer: the last one. is_unread: no event tells of it yet. text: of the last whole answer. unanswered: its calls
     have no results in the history. outputs: output tokens at the last continuation. block_reason: why a stop hook
-    blocked. fell_back: the history is fit for the fallback model. untold: what was spent that no event told of.
+    blocked. fell_back: the history is fit for the fallback model. unreported: what was spent that no event reported.
     said: what stop hooks have said of the answer. message_id: of the last whole answer.
     """
 
-    untold: Mapping[str, int]
+    unreported: Mapping[str, int]
     answer: RestoredAnswer | None = None
     is_unread: bool = False
     text: str | None = None
@@ -95,7 +95,7 @@ class Performer:
         self._fell_back = past.fell_back
         self._following.restore(past.message_id, fell_back=past.fell_back)
         self._said = past.said
-        self._at.budget.restore(past.untold)
+        self._at.budget.restore(past.unreported)
 
     def begin(self, command: Command, context: Context, event: Event) -> Step | None:
         """Begin a command. Returns the step to take until it is answered; None when it is done already."""

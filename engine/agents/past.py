@@ -120,13 +120,13 @@ def _last_words(log: Log) -> str:
 
 def spent_by(records: Sequence[Record]) -> dict[str, int]:
     """All that a run has spent, by the names of the totals."""
-    totals, untold = dict(NOTHING), dict(NOTHING)
+    totals, unreported = dict(NOTHING), dict(NOTHING)
     for record in records:
         if record.kind is Kind.TRANSITION:
             if TOTALS[-1] in record["fields"]:
-                untold = dict(NOTHING)
+                unreported = dict(NOTHING)
             totals |= {name: value for name, value in record["change"].items() if name in totals}
         elif record.kind is Kind.EFFECT_END and record.effect_class in (EffectClass.NOTE, EffectClass.TOOL):
             usage: Mapping[str, int] = record.get("usage") or NOTHING
-            untold = {name: untold[name] + usage[name] for name in TOTALS}
-    return {name: totals[name] + untold[name] for name in TOTALS}
+            unreported = {name: unreported[name] + usage[name] for name in TOTALS}
+    return {name: totals[name] + unreported[name] for name in TOTALS}

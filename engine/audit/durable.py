@@ -69,7 +69,7 @@ class DurableLog(ChainedLog):
         if self._is_durable:
             if not self._is_synced():
                 await self._committer.perform(self._commit)
-            self._find()
+            self._note_lost()
             self._check()
 
     @property
@@ -92,7 +92,7 @@ class DurableLog(ChainedLog):
     def _commit(self) -> None:
         sync_each(self.committing(), self._disk)
 
-    def _find(self) -> None:
+    def _note_lost(self) -> None:
         """Note it as a failure where a file is no longer in its place.
 
         Not in the committer's thread, which would have to wait for the interpreter's lock after each look.
@@ -121,7 +121,7 @@ class DurableLog(ChainedLog):
             self._mark()
 
     def _mark(self) -> None:
-        self._find()
+        self._note_lost()
         self._check()
         self._marked = True
         try:
@@ -132,7 +132,7 @@ class DurableLog(ChainedLog):
 
     def _harden(self) -> None:
         self._commit()
-        self._find()
+        self._note_lost()
         self._check()
 
     def _erase(self, commitments: Sequence[str]) -> None:
@@ -145,7 +145,7 @@ class DurableLog(ChainedLog):
     def _release(self) -> None:
         if self._is_durable:
             self._commit()
-            self._find()
+            self._note_lost()
         try:
             self._close_files()
         except LogFailed as failure:

@@ -39,7 +39,7 @@ class KernelSync:
 
     @classmethod
     def found(cls) -> Self | None:
-        """It, where the package can be imported and the system has it and lets it be used."""
+        """One to sync with; None where `caio` cannot be imported, or the system does not let it be used."""
         try:
             from caio.linux_aio import Context, Operation
 

@@ -77,7 +77,7 @@ def _rewrites(journal: Journal, history: History, messages: Sequence[Message], e
     made = iter(
         journal.keep_all(
             [part for part, before, _ in triples if part is not before],
-            [_of_result(*triple) for triple in triples if triple[0] is not triple[1]],
+            [_of_result(part, before, skeleton) for part, before, skeleton in triples if part is not before],
         )
     )
     kept = iter([Kept(encode(part), skeleton) if part is before else next(made) for part, before, skeleton in triples])

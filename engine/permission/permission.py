@@ -71,11 +71,11 @@ class Permission:
             raise
         if call.id not in self._asking:
             raise asyncio.CancelledError  # it was abandoned: nobody waits for the verdict, and nothing of it is kept
-        told = self._told(verdict)
-        self._ended(call, type(verdict).__name__, told)
-        return verdict, told.get("edited", "")
+        recorded = self._recorded(verdict)
+        self._ended(call, type(verdict).__name__, recorded)
+        return verdict, recorded.get("edited", "")
 
-    def _told(self, verdict: Verdict) -> dict[str, Any]:
+    def _recorded(self, verdict: Verdict) -> dict[str, Any]:
         """What the end of the hook says of its verdict, so that a process that takes the run up need not ask again."""
         keep = self.at.journal.keep_value
         match verdict:
@@ -87,11 +87,11 @@ class Permission:
             case _:
                 return {}
 
-    def _ended(self, call: Call, outcome: str, told: dict[str, Any]) -> None:
+    def _ended(self, call: Call, outcome: str, recorded: dict[str, Any]) -> None:
         begin = self._asking.pop(call.id, None)
         if begin is None:
             raise asyncio.CancelledError  # it was abandoned
-        self.at.journal.ends(begin, outcome, told)
+        self.at.journal.ends(begin, outcome, recorded)
 
 
 def ruled(

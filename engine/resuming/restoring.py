@@ -109,7 +109,7 @@ class Restoring:
                 outputs=snapshot.outputs,
                 block_reason=self._reason,
                 fell_back=snapshot.fell_back,
-                untold=snapshot.unpaid,
+                unreported=snapshot.unpaid,
                 said=self._said,
                 message_id=_whole(snapshot.message_id),
             )

@@ -64,8 +64,8 @@ async def execute(
     if abort.is_set():
         return not_started(call)
     progress = _ProgressGate(call, on_progress)
-    told, forget = _told(abort, tool.timeout_s)
-    context = ToolContext(tool_use_id=call.id, run_id=run_id, aborted=told, report=progress.report)
+    signal, untie = _signal_of_tool(abort, tool.timeout_s)
+    context = ToolContext(tool_use_id=call.id, run_id=run_id, aborted=signal, report=progress.report)
 
     async def run() -> object:
         # A copy: the call's input is part of the history, whatever the tool does to its own.
@@ -75,7 +75,7 @@ async def execute(
     try:
         ending = await leashed(
             run,
-            abort=told,
+            abort=signal,
             timeout_s=tool.timeout_s,
             grace_s=tool.grace_s if grace_s is None else grace_s,
             timer=timer,
@@ -83,19 +83,19 @@ async def execute(
         )
     finally:
         progress.close()
-        forget()
+        untie()
     outcome = _outcome(call, ending, max_result_chars)
     if ending.cancelled is not None:
         raise CallCancelled(outcome) from ending.cancelled
     return outcome
 
 
-def _told(abort: AbortSignal, timeout_s: float | None) -> tuple[AbortSignal, Callable[[], None]]:
+def _signal_of_tool(abort: AbortSignal, timeout_s: float | None) -> tuple[AbortSignal, Callable[[], None]]:
     """The signal that a tool sees, and what unties it from `abort`: a timeout ends the tool, not what follows it."""
     if timeout_s is None:
         return abort, lambda: None
-    told = AbortSignal()
-    return told, abort.on_set(told.set)
+    own = AbortSignal()
+    return own, abort.on_set(own.set)
 
 
 def _outcome(call: Call, ending: Ending, max_result_chars: int) -> Outcome:
