@@ -55,7 +55,10 @@ def test_what_has_nothing_to_sync_is_told_as_fsync_tells_it(kernel: KernelSync, 
     os.close(writing)
 
 
-@pytest.mark.parametrize(("result", "code"), [(0, None), (1, None), (2**64 - 5, errno.EIO), (2**64 - 28, errno.ENOSPC)])
+@pytest.mark.parametrize(
+    ("result", "code"),
+    [(0, None), (1, None), (2**64 - 5, errno.EIO), (2**64 - 28, errno.ENOSPC), (-5, errno.EIO)],
+)
 def test_what_the_kernel_tells_is_the_negative_number_of_an_error(result: int, code: int | None) -> None:
     failure = failure_of(result)
     assert (failure and failure.errno) == code

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final, Protocol, Self
 
 _AT_ONCE: Final = 256  # files that the kernel is given at once
-_FAILED: Final = 1 << 63  # what it tells of each is a number of 64 bits, and the negative ones are errors
+_SIGN: Final = 1 << 63  # what it tells of each is a number of 64 bits, and the negative ones are errors
 
 
 class Operation(Protocol):
@@ -78,10 +78,8 @@ class KernelSync:
 
 def failure_of(result: int) -> OSError | None:
     """What the kernel tells of a sync as an error, or None: it was done."""
-    if result < _FAILED:
-        return None
-    code = 2 * _FAILED - result
-    return OSError(code, os.strerror(code))
+    signed = result - 2 * _SIGN if result >= _SIGN else result  # `caio` 0.12 hands it on without its sign
+    return None if signed >= 0 else OSError(-signed, os.strerror(-signed))
 
 
 def _fsync(file: int) -> OSError | None:
