@@ -5,12 +5,21 @@ reads. An exception that is not one of these, raised by looplatch, is a bug in l
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from looplatch.states.brief import brief
 
 
 class LooplatchError(Exception):
-    """The base of all errors of looplatch."""
+    """The base of all errors of looplatch. It can be pickled where its fields can."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _without_init, (type(self), self.args), self.__dict__
+
+
+def _without_init(kind: type[LooplatchError], args: tuple[object, ...]) -> LooplatchError:
+    """An error with this text; its fields are set by whoever asked for it. `__init__` takes other arguments."""
+    return kind.__new__(kind, *args)
 
 
 class UsageError(LooplatchError):
