@@ -1,4 +1,4 @@
-"""The page's script: its modules, each in a room of its own, joined into one.
+"""The page's script: its modules, each in a scope of its own, joined into one.
 
 The modules are ordinary ones, and import one another by name. A page that is a file cannot load modules, so each
 becomes a function whose result is what it exports, in an order in which each stands after those that it needs.

@@ -142,9 +142,9 @@ class Answer:
             over = await self._fail(error.failure)
         else:
             over = await self._complete()
-        return self._told(over)
+        return self._announced(over)
 
-    def _told(self, over: Event) -> Event:
+    def _announced(self, over: Event) -> Event:
         """Tell the event that ends the call, once, and let go of who is told: they hold each other otherwise."""
         heard, self._heard = self._heard, None
         if heard is not None:

@@ -94,7 +94,7 @@ def faults_of(first: Path) -> Iterator[Fault]:
         closed = end.get("segment") if end.get("kind") == "checkpoint" else None
         if size and closed != number and not (closed is None and _is_last(first, number, there)):
             problem = f"{path.name} is not closed as the segment {number}"
-            yield Fault(path, line - 1, problem, f"a checkpoint of the segment {number}", _told(closed))
+            yield Fault(path, line - 1, problem, f"a checkpoint of the segment {number}", _described(closed))
         if closed == number == there[-1]:
             after = segment(first, number + 1)
             yield Fault(after, line, "the segment after a closed one is missing", after.name, "nothing")
@@ -105,7 +105,7 @@ def _is_last(first: Path, number: int, there: tuple[int, ...]) -> bool:
     return not any(segment(first, later).stat().st_size for later in there if later > number)
 
 
-def _told(closed: object) -> str:
+def _described(closed: object) -> str:
     return "none" if closed is None else f"that of the segment {closed}"
 
 

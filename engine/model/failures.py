@@ -53,7 +53,7 @@ def failure_of(error: Exception, *, request_id: str | None = None) -> Failure:
         kind = CLIENT_ERROR
     return Failure(
         type=kind,
-        message=_told(error),
+        message=_message_of(error),
         request_id=request_id,
         should_retry=True if isinstance(error, anthropic.RetryableError) else None,
     )
@@ -120,7 +120,7 @@ def retry_after_ms(headers: Mapping[str, str]) -> int | None:
     return min(max(round((until - now) * 1_000), 0), _MS_LIMIT)
 
 
-def _told(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     """The text of an exception, with that of what caused it: the SDK's own says only "Connection error."."""
     words = f"{type(error).__name__}: {error}"
     cause = error.__cause__

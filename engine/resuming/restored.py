@@ -82,7 +82,7 @@ class RestoredAnswer(Answer):
 
     async def step(self) -> Event | None:
         """How the call ended."""
-        return self._told(self._concluded())
+        return self._announced(self._concluded())
 
     def keep_stopped(self) -> None:
         """The run was stopped before a move told of this answer: what there is of it stays as if one did."""
