@@ -48,7 +48,8 @@ def is_count(least: int, otherwise: str = "") -> Callable[[object, Any, object],
     """The check of a count, as a validator of attrs."""
 
     def check(owner: object, attribute: Any, given: object) -> None:
-        check_count(f"{type(owner).__name__}.{attribute.name}", given, least, otherwise)
+        if type(given) is not int or not least <= given <= MAX_INT:  # a name is made for what is refused alone
+            check_count(f"{type(owner).__name__}.{attribute.name}", given, least, otherwise)
 
     return check
 

@@ -84,7 +84,7 @@ class Tool:
     _validator: InputValidator = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        what = f"tool {brief(self.name)}"
+        what = f"tool {self.name!r}"
         if not isinstance(cast("object", self.description), str):
             raise UsageError(what, "its description is no text", "Give a str; it may be empty")
         if not callable(self.call):
